@@ -1,0 +1,497 @@
+"""Charts: pure functions of rows to Altair charts, tested through their specification.
+
+Every function takes rows as the views give them (mappings of column name to value; times in microseconds a step) and
+returns a chart with a title, units on its axes and the numbers with their intervals on hover. Times go on logarithmic
+axes. No row is dropped here: what cannot be drawn (no time, so no mark) stays in the data and in the page's table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from analysis import marks, theme
+from analysis.marks import COUNT_LABELS, LEFT, PERCENT_LABELS, RATIO_LABELS, RIGHT, Frame, Ruler
+from analysis.theme import Line, Row
+
+Name = Callable[[Row], str]
+Chart = alt.LayerChart | alt.FacetChart
+
+MARKS_WITH_STROKES = 1000
+LAW_TOLERANCE = 0.05
+LARGE, MEDIUM, SMALL = Frame(900, 400), Frame(430, 270), Frame(262, 190)
+
+
+def frame_for(charts: int) -> Frame:
+    """The plot size with which this many charts share a page: one wide, two in a row, or three in a row."""
+    return LARGE if charts == 1 else MEDIUM if charts <= 4 else SMALL
+
+
+def axis_value(row: Row, axis: str) -> float | int | None:
+    """A point's value on a numeric axis: its column, or the key of `params`; None where the axis does not exist."""
+    value = row[axis] if axis in row else theme.json_params(row).get(axis)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def measured_at(row: Row, axis: str) -> float | int:
+    """A point's value on an axis that it must have. Raises ValueError, naming the point, where it has none."""
+    value = axis_value(row, axis)
+    if value is None:
+        raise ValueError(f"point {row.get('point_id')} has no number on the axis {axis}")
+    return value
+
+
+def styled(chart: alt.TopLevelMixin, **extra: Any) -> alt.TopLevelMixin:
+    """A chart with the common configuration; keywords replace parts of it."""
+    return chart.properties(config=theme.config() | extra)
+
+
+def save_png(chart: alt.TopLevelMixin, path: Path, scale: float = 2.0) -> Path:
+    """Write a chart as PNG, without browser or network. Raises OSError where the file cannot be written."""
+    path.write_bytes(vl_convert.vegalite_to_png(styled(chart).to_dict(), scale=scale))
+    return path
+
+
+# --- one series: overhead, work and wall against its axis -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rulers:
+    """The two rulers of crossover charts; charts that are to be compared share them."""
+
+    x: Ruler
+    y: Ruler
+
+
+def rulers(points: Sequence[Row], axis: str, frame: Frame) -> Rulers:
+    """Rulers that hold every point given, with room for the names of the regimes above the highest time."""
+    times = [time for point in points for part in _TIME_LINES for time in marks.span(point, _COLUMNS[part])]
+    x = marks.values_ruler([measured_at(point, axis) for point in points], axis, frame)
+    return Rulers(x, marks.log_ruler(times, "time per step", headroom=0.14))
+
+
+def crossover(points: Sequence[Row], crossing: Row, name: str, frame: Frame, on: Rulers) -> Chart:
+    """Overhead, work and wall of one series against its axis, with the crossing and the two regimes.
+
+    points: rows of `bounds` of one series. crossing: the series' row of `crossovers` (axis, value, low, high, status,
+    reason). The grey band is the bracket or interval, the rule the value where one is stated.
+    """
+    axis, summary = crossing["axis"], crossing_sentence(crossing)
+    points = sorted(points, key=lambda point: measured_at(point, axis))
+    rows = [_time_row(point, axis, part) for part in _TIME_LINES for point in points]
+    lines = {row["quantity"]: _TIME_LINES[row["part"]] for row in rows}
+    under = [*_regimes(points, crossing, on.x, frame), *_crossing_marks(crossing, on.x, frame)]
+    over = [*marks.lines(rows, lines, on.x, on.y, axis), *_failed(points, on.x, axis, frame)]
+    return alt.layer(*under, *over).properties(
+        title=marks.title(name, summary, frame),
+        description=f"{name}: time per step against {axis}. {summary}",
+        width=frame.width,
+        height=frame.height,
+    )
+
+
+def side_by_side(charts: Sequence[Chart]) -> alt.HConcatChart:
+    """Charts in one row with one legend."""
+    row = alt.hconcat(*charts, spacing=40)
+    return row.resolve_scale(color="shared", shape="shared", strokeDash="shared")
+
+
+def crossing_sentence(crossing: Row) -> str:
+    """A row of `crossovers` in words, with thousands separated."""
+    axis, status = crossing["axis"], crossing["status"]
+    value, low, high = (
+        None if crossing.get(key) is None else theme.size(crossing[key]) for key in ("value", "low", "high")
+    )
+    words = {
+        "found": f"crosses at {axis} {value}, measured between {low} and {high}",
+        "bracketed": f"crosses between {axis} {low} and {high}",
+        "above": f"{theme.OVERHEAD_REGIME} at every {axis} measured" + (f", up to {low}" if low else ""),
+        "below": f"{theme.DEVICE_REGIME} at every {axis} measured" + (f", down to {high}" if high else ""),
+    }
+    return words.get(status) or f"no crossing stated: {crossing.get('reason') or status}"
+
+
+_TIME_LINES = {"wall": theme.WALL_LINE, "overhead": theme.OVERHEAD_LINE, "work": theme.WORK_LINE}
+_COLUMNS = {"wall": "wall_us", "overhead": "overhead_us", "work": "work_us"}
+
+
+def _time_row(point: Row, axis: str, part: str) -> dict[str, Any]:
+    value, low, high = marks.span(point, _COLUMNS[part])
+    words = {"wall": "wall", "overhead": theme.overhead_word(point), "work": theme.work_word(point)}
+    return {
+        "x": measured_at(point, axis),
+        "part": part,
+        "quantity": words[part],
+        "value": theme.rounded(value),
+        "low": theme.rounded(low),
+        "high": theme.rounded(high),
+        "says": theme.interval(value, low, high),
+        "note": theme.bound_of(point).name,
+    }
+
+
+def _regimes(points: Sequence[Row], crossing: Row, x: Ruler, frame: Frame) -> list[alt.Chart]:
+    """Tinted grounds and names of the regimes on either side of the crossing; one where the series never crosses."""
+    middle = crossing_value(crossing)
+    overhead, device = (theme.OVERHEAD_LINE, theme.OVERHEAD_REGIME), (theme.WORK_LINE, theme.DEVICE_REGIME)
+    if middle is not None:
+        left, right = (overhead, device) if overhead_comes_first(points) else (device, overhead)
+        return [*_regime(x, x.low, middle, left, LEFT, frame), *_regime(x, middle, x.high, right, RIGHT, frame)]
+    whole = {"above": (overhead, LEFT), "below": (device, RIGHT)}.get(crossing["status"])
+    return _regime(x, x.low, x.high, *whole, frame) if whole else []
+
+
+def overhead_comes_first(points: Sequence[Row]) -> bool:
+    """Whether overhead binds at the low end of the axis, as it nearly always does; points in the order of the axis."""
+    sides = [point["bound"] == theme.OVERHEAD_REGIME for point in points if point.get("bound") in _DECIDED]
+    return not sides or sides[0]
+
+
+_DECIDED = ("overhead-bound", "compute-bound", "memory-bound", "device-bound")
+
+
+def crossing_value(crossing: Row) -> float | None:
+    """Where the two regimes part: the stated value, or the middle of the bracket on a logarithmic axis."""
+    if crossing["status"] not in ("found", "bracketed"):
+        return None
+    if crossing.get("value") is not None:
+        return crossing["value"]
+    low, high = crossing.get("low"), crossing.get("high")
+    return math.sqrt(low * high) if low and high else None
+
+
+def _regime(
+    x: Ruler, start: float, end: float, regime: tuple[Line, str], side: marks.Side, frame: Frame
+) -> list[alt.Chart]:
+    line, words = regime
+    ground = alt.Chart(marks.data([{"from": theme.rounded(float(start)), "to": theme.rounded(float(end))}]))
+    tint = ground.mark_rect(color=line.colour, opacity=0.055).encode(x=x.channel(alt.X, "from"), x2="to:Q")
+    left = 8 if side == LEFT else frame.width - 8
+    return [tint, marks.words(words, left, 13, side, line.colour)]
+
+
+def _crossing_marks(crossing: Row, x: Ruler, frame: Frame) -> list[alt.Chart]:
+    """The bracket as a band and the crossing as a labelled rule; nothing where none is stated."""
+    value, low, high = crossing_value(crossing), crossing.get("low"), crossing.get("high")
+    if value is None:
+        return []
+    stated = crossing["status"] == "found"
+    label = theme.size(value) if stated or low is None or high is None else f"{theme.size(low)} … {theme.size(high)}"
+    says = crossing_sentence(crossing)
+    row = {"value": value, "low": low, "high": high, "label": label, "says": says}
+    chart = alt.Chart(marks.data([{key: theme.rounded(each) for key, each in row.items()}]))
+    hover = [alt.Tooltip("says:N", title="crossing")]
+    band = chart.mark_rect(color=theme.MUTED, opacity=0.16).encode(
+        x=x.channel(alt.X, "low"), x2="high:Q", tooltip=hover
+    )
+    right = x.position(value) > 0.72
+    text = chart.mark_text(align=RIGHT if right else LEFT, dx=-6 if right else 6, fontSize=12, fontWeight=700)
+    layers = [text.encode(x=x.channel(alt.X, "value"), y=alt.value(frame.height - 12), text="label:N", tooltip=hover)]
+    if stated:
+        rule = chart.mark_rule(color=theme.INK, strokeWidth=1.5, strokeDash=[4, 3])
+        layers.insert(0, rule.encode(x=x.channel(alt.X, "value"), tooltip=hover))
+    return [band, *layers] if low is not None and high is not None else layers
+
+
+def _failed(points: Sequence[Row], x: Ruler, axis: str, frame: Frame) -> list[alt.Chart]:
+    """A cross at the foot of the plot where a point of the series failed or was skipped."""
+    rows = [
+        {
+            "x": measured_at(point, axis),
+            "letter": theme.NOT_MEASURED.letter,
+            "says": point.get("reason") or point["status"],
+        }
+        for point in points
+        if theme.bound_of(point) is theme.NOT_MEASURED
+    ]
+    if not rows:
+        return []
+    text = alt.Chart(marks.data(rows)).mark_text(fontSize=14, fontWeight=700, color=theme.MUTED)
+    hover = marks.tooltip(x=axis, says="not measured")
+    return [text.encode(x=x.channel(alt.X, "x"), y=alt.value(frame.height - 10), text="letter:N", tooltip=hover)]
+
+
+# --- all series at once -----------------------------------------------------------------------------------------------
+
+
+def bounds_map(points: Sequence[Row], axis: str, name: Name) -> Chart:
+    """A cell for each series and value of its axis: the bound as colour and letter; failed and skipped points too.
+
+    points: rows of `bounds` and failed rows of `points` (with status and reason), each with a value on the axis.
+    """
+    rows = [_cell(point, axis, name) for point in points]
+    columns = sorted({row["x"] for row in rows})
+    series = list(dict.fromkeys(row["series"] for row in rows))
+    step = max(14, min(46, 640 // max(1, len(columns))))
+    x_axis = alt.Axis(orient="top", title=axis, labelAngle=0 if step >= 34 else -90, domain=False, ticks=False)
+    base = alt.Chart(marks.data(rows)).encode(
+        x=alt.X("column:O", sort=[theme.size(column) for column in columns], axis=x_axis),
+        y=alt.Y("series:N", sort=series, axis=alt.Axis(title=None, labelLimit=300, domain=False, ticks=False)),
+        tooltip=marks.tooltip(series="series", column=axis, bound="bound", says="why"),
+    )
+    stroke, width = (theme.FAINT, 1) if len(rows) <= MARKS_WITH_STROKES else (None, 0)
+    cells = base.mark_rect(stroke=stroke, strokeWidth=width).encode(color=_bound_colour(rows, "square"))
+    letters = base.mark_text(fontSize=12, fontWeight=600).encode(
+        text="letter:N", color=alt.Color("ink:N", scale=None, legend=None)
+    )
+    return alt.layer(cells, letters).properties(
+        title=marks.title("What bounds each point", f"a row for each series, a column for each {axis}", LARGE),
+        description=f"Map of bounds: {theme.plural(len(series), 'series')} by {axis}",
+        width=alt.Step(step),
+        height=alt.Step(26 if len(series) <= 40 else 18),
+    )
+
+
+def _cell(point: Row, axis: str, name: Name) -> dict[str, Any]:
+    bound = theme.bound_of(point)
+    value = measured_at(point, axis)
+    return {
+        "series": name(point),
+        "x": value,
+        "column": theme.size(value),
+        "bound": point["status"] if bound is theme.NOT_MEASURED else bound.name,
+        "key": _key(bound),
+        "letter": bound.letter,
+        "ink": bound.ink,
+        "says": point.get("sentence") or point.get("reason") or bound.reading,
+    }
+
+
+def _key(bound: theme.Bound) -> str:
+    return f"{bound.letter}  {bound.name}"
+
+
+def _bound_colour(rows: Sequence[Row], symbol: str) -> alt.Color:
+    """Colours of the bounds that occur, in the order of the theme, with a legend that repeats their letters."""
+    present = {row["key"] for row in rows}
+    looks = [bound for bound in theme.BOUNDS.values() if _key(bound) in present]
+    scale = alt.Scale(domain=[_key(look) for look in looks], range=[look.colour for look in looks])
+    legend = alt.Legend(title=None, symbolType=symbol, symbolStrokeColor=theme.MUTED, symbolStrokeWidth=0.5)
+    return alt.Color("key:N", scale=scale, legend=legend)
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+
+
+def compile_gain(pairs: Sequence[Row], axis: str, name: str, frame: Frame = MEDIUM) -> Chart:
+    """Eager over compiled time, of wall and of overhead, against the axis; above 1 compiling is faster.
+
+    pairs: rows with axis_value, quantity (`wall`, `issue` or `floor`), ratio, low, high (the widest ratio that both
+    intervals allow; None where one is unknown), eager_us and compiled_us.
+    """
+    rows = [_ratio_row(pair) for pair in sorted(pairs, key=lambda pair: (pair["axis_value"], pair["quantity"]))]
+    lines = {row["quantity"]: _TIME_LINES["wall" if row["quantity"] == "wall" else "overhead"] for row in rows}
+    x = marks.values_ruler([row["x"] for row in rows], axis, frame)
+    ratios = [row[key] for row in rows for key in ("value", "low", "high")]
+    y = marks.log_ruler([*ratios, 0.8, 1.25], "eager ÷ compiled", RATIO_LABELS)
+    faster = marks.words("↑ compiled is faster", 8, 12, LEFT, theme.MUTED)
+    slower = marks.words("↓ eager is faster", 8, frame.height - 12, LEFT, theme.MUTED)
+    layers = [marks.level(1.0, y), faster, slower]
+    return alt.layer(*layers, *marks.lines(rows, lines, x, y, axis)).properties(
+        title=marks.title(name, _gain_sentence(rows), frame),
+        description=f"{name}: eager time over compiled time against {axis}",
+        width=frame.width,
+        height=frame.height,
+    )
+
+
+def _ratio_row(pair: Row) -> dict[str, Any]:
+    low, high = pair.get("low"), pair.get("high")
+    known = low is not None and high is not None
+    return {
+        "x": pair["axis_value"],
+        "quantity": pair["quantity"],
+        "value": theme.rounded(pair["ratio"]),
+        "low": theme.rounded(low),
+        "high": theme.rounded(high),
+        "says": f"{pair['ratio']:.3g}×" + (f" ({low:.3g} to {high:.3g})" if known else ""),
+        "note": f"eager {theme.time_us(pair['eager_us'])}, compiled {theme.time_us(pair['compiled_us'])}",
+    }
+
+
+def _gain_sentence(rows: Sequence[Row]) -> str:
+    walls = [row["value"] for row in rows if row["quantity"] == "wall"]
+    if not walls:
+        return "no wall time of both"
+    slowest, fastest = (theme.number(each) for each in (min(walls), max(walls)))
+    return f"compiled runs at {slowest} to {fastest} times the eager speed"
+
+
+def cold_start(steps: Sequence[Row], warm: Row | None, name: str, frame: Frame = MEDIUM) -> Chart:
+    """The first steps of a fresh process, one by one, against the warm step.
+
+    steps: raw samples of quantity `first` (position from 0, value in microseconds), of one point. warm: the row of
+    `bounds` of the same point warm, or None where it was not measured.
+    """
+    steps = sorted(steps, key=lambda step: step["position"])
+    rows = [
+        {"x": place, "value": theme.rounded(step["value"]), "says": theme.time_us(step["value"])}
+        for place, step in enumerate(steps, start=1)
+    ]
+    wall, low, high = marks.span(warm or {}, "wall_us")
+    x = Ruler(0.5, len(rows) + 0.5, _steps_ticks(len(rows)), "step of a fresh process", COUNT_LABELS, "linear")
+    y = marks.log_ruler([*(row["value"] for row in rows), wall, low, high], "time of the step", headroom=0.08)
+    chart = alt.Chart(marks.data(rows)).encode(
+        x=x.channel(alt.X, "x"), y=y.channel(alt.Y, "value"), tooltip=marks.tooltip(x="step", says="time")
+    )
+    layers = [
+        *_warm_marks(wall, low, high, y),
+        chart.mark_line(color=theme.OVERHEAD_LINE.colour, strokeWidth=1.5),
+    ]
+    layers.append(chart.mark_point(color=theme.OVERHEAD_LINE.colour, filled=True, size=42, opacity=1))
+    return alt.layer(*layers).properties(
+        title=marks.title(name, _cold_sentence(rows, wall), frame),
+        description=f"{name}: time of the first steps against the warm step",
+        width=frame.width,
+        height=frame.height,
+    )
+
+
+def _steps_ticks(count: int) -> list[float]:
+    stride = max(1, math.ceil(count / 8))
+    return [float(step) for step in range(1, count + 1, stride)]
+
+
+def _warm_marks(wall: float | None, low: float | None, high: float | None, y: Ruler) -> list[alt.Chart]:
+    if wall is None:
+        return []
+    row = {"value": wall, "low": low, "high": high}
+    chart = alt.Chart(marks.data([{key: theme.rounded(each) for key, each in row.items()}]))
+    hover = alt.value(f"warm step: {theme.interval(wall, low, high)}")
+    rule = chart.mark_rule(color=theme.INK, strokeDash=[4, 3]).encode(y=y.channel(alt.Y, "value"), tooltip=hover)
+    text = chart.mark_text(align=LEFT, dy=-8, fontSize=11, color=theme.INK)
+    label = text.encode(
+        x=alt.value(6),
+        y=y.channel(alt.Y, "value"),
+        text=alt.value(f"warm: {theme.time_us(wall)}"),
+        tooltip=hover,
+    )
+    return [rule, label]
+
+
+def _cold_sentence(rows: Sequence[Row], wall: float | None) -> str:
+    first = rows[0]["value"]
+    if not wall:
+        return f"first step {theme.time_us(first)}; the warm point was not measured"
+    return f"first step {theme.time_us(first)}, {theme.number(first / wall)} times the warm step"
+
+
+def perturbation(rows: Sequence[Row], name: Name) -> Chart:
+    """Host time of a step under the profiler against the same without it; the diagonal is no inflation.
+
+    rows: rows of `perturbation` (issue_us, profiled_host_us, perturbation = their ratio).
+    """
+    data = [_perturbed(row, name) for row in rows]
+    ruler = marks.log_ruler((row[key] for row in data for key in ("x", "value")), "host time per step, unprofiled")
+    y = Ruler(ruler.low, ruler.high, ruler.ticks, "host time per step, profiled", ruler.labels, "log")
+    chart = alt.Chart(marks.data(data)).mark_point(filled=True, size=64, opacity=0.8)
+    kinds = sorted({row["kind"] for row in data})
+    points = chart.encode(
+        x=ruler.channel(alt.X, "x"),
+        y=y.channel(alt.Y, "value"),
+        color=alt.Color("kind:N", scale=_cycle(kinds, [theme.MUTED, theme.INK]), legend=alt.Legend(title=None)),
+        shape=alt.Shape("kind:N", scale=_cycle(kinds, ["diamond", "circle"])),
+        tooltip=marks.tooltip(series="point", plain="unprofiled", profiled="profiled", says="inflation"),
+    )
+    levels = [_diagonal(ruler, y, factor, dash) for factor, dash in ((1, [1, 0]), (2, [4, 3]))]
+    ratios = [row["ratio"] for row in data]
+    says = f"host time × {median(ratios):.2f} under the profiler (median; up to × {max(ratios):.2f})"
+    return alt.layer(*levels, points).properties(
+        title=marks.title("What profiling costs the host", says, Frame(460, 0)), description=says, width=460, height=340
+    )
+
+
+def _perturbed(row: Row, name: Name) -> dict[str, Any]:
+    return {
+        "series": name(row),
+        "x": theme.rounded(row["issue_us"]),
+        "value": theme.rounded(row["profiled_host_us"]),
+        "ratio": theme.rounded(row["perturbation"]),
+        "kind": "eager" if row.get("compile") == "false" else "compiled",
+        "plain": theme.time_us(row["issue_us"]),
+        "profiled": theme.time_us(row["profiled_host_us"]),
+        "says": f"× {row['perturbation']:.2f}",
+    }
+
+
+def _cycle(domain: Sequence[str], looks: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=list(domain), range=[looks[place % len(looks)] for place in range(len(domain))])
+
+
+def _diagonal(x: Ruler, y: Ruler, factor: float, dash: list[int]) -> Chart:
+    """The line y = factor · x, labelled at its upper end."""
+    start, end = max(x.low, y.low / factor), min(x.high, y.high / factor)
+    ends = [{"x": theme.rounded(each), "y": theme.rounded(each * factor), "label": ""} for each in (start, end)]
+    ends[1]["label"] = f"× {factor:g}"
+    chart = alt.Chart(marks.data(ends)).encode(x=x.channel(alt.X, "x"), y=y.channel(alt.Y, "y"))
+    text = chart.mark_text(align=RIGHT, dx=-8, dy=6, fontSize=11, color=theme.MUTED).encode(text="label:N")
+    return alt.layer(chart.mark_line(color=theme.MUTED, strokeWidth=1, strokeDash=dash), text)
+
+
+def law(rows: Sequence[Row], name: Name) -> Chart:
+    """How far wall lies from max(issue, device), against max(issue, device): 0 where the step law holds; band ±5 %.
+
+    rows: rows of `law` (wall_us, model_us = max(issue, device), ratio, bound), each with its axes.
+    """
+    data = [_law_row(row, name) for row in rows]
+    x = marks.log_ruler((row["x"] for row in data), "max(issue, device) per step")
+    worst = max(0.1, *(abs(row["value"]) for row in data if row["value"] is not None))
+    y = Ruler(-1.15 * worst, 1.15 * worst, None, "wall beyond max(issue, device)", PERCENT_LABELS, "linear")
+    band = alt.Chart(marks.data([{"low": -LAW_TOLERANCE, "high": LAW_TOLERANCE}]))
+    tint = band.mark_rect(color=theme.MUTED, opacity=0.13).encode(y=y.channel(alt.Y, "low"), y2="high:Q")
+    points = alt.Chart(marks.data(data)).mark_point(
+        filled=True, size=58, opacity=0.9, stroke="#ffffff", strokeWidth=0.5
+    )
+    dots = points.encode(
+        x=x.channel(alt.X, "x"),
+        y=y.channel(alt.Y, "value"),
+        color=_bound_colour(data, "circle"),
+        shape=alt.Shape("key:N", scale=_bound_shapes(data), legend=None),
+        tooltip=marks.tooltip(
+            series="point", bound="bound", wall="wall", model="max(issue, device)", says="difference"
+        ),
+    )
+    tolerance = marks.words("±5 %", 878, 0, RIGHT, theme.MUTED).encode(
+        y=alt.value(300 * (1 - y.position(LAW_TOLERANCE)) - 8)
+    )
+    return alt.layer(tint, marks.level(0.0, y), dots, tolerance).properties(
+        title=marks.title("Does wall = max(issue, device) hold?", _law_sentence(data), LARGE),
+        description=f"Step law: {_law_sentence(data)}",
+        width=LARGE.width,
+        height=300,
+    )
+
+
+def _law_row(row: Row, name: Name) -> dict[str, Any]:
+    bound = theme.bound_of(row)
+    return {
+        "series": name(row),
+        "x": theme.rounded(row["model_us"]),
+        "value": theme.rounded(row["ratio"] - 1),
+        "bound": bound.name,
+        "key": _key(bound),
+        "wall": theme.interval(*marks.span(row, "wall_us")),
+        "model": theme.time_us(row["model_us"]),
+        "says": f"{row['ratio'] - 1:+.1%}".replace("%", " %"),
+    }
+
+
+def _bound_shapes(rows: Sequence[Row]) -> alt.Scale:
+    keys = [_key(bound) for bound in theme.BOUNDS.values() if _key(bound) in {row["key"] for row in rows}]
+    shapes = ("square", "triangle-up", "diamond", "circle", "cross", "triangle-down", "stroke")
+    return _cycle(keys, shapes)
+
+
+def _law_sentence(rows: Sequence[Row]) -> str:
+    off = [abs(row["value"]) for row in rows]
+    held = sum(each <= LAW_TOLERANCE for each in off)
+    return (
+        f"within 5 % on {held} of {theme.plural(len(off), 'point')}; median {median(off):.1%}, worst {max(off):.1%} off"
+    )

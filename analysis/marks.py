@@ -1,0 +1,173 @@
+"""What charts are made of: rulers (scale and axis in one), and layers that several charts share."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import altair as alt
+
+from analysis import theme
+from analysis.theme import Line, Row
+
+TIME_LABELS = (
+    "datum.value >= 1e6 ? format(datum.value / 1e6, ',~g') + ' s' : "
+    "datum.value >= 1e3 ? format(datum.value / 1e3, ',~g') + ' ms' : format(datum.value, '~g') + ' µs'"
+)
+COUNT_LABELS = "format(datum.value, ',~r')"
+RATIO_LABELS = "format(datum.value, '~g') + '×'"
+PERCENT_LABELS = "datum.value == 0 ? '0' : format(100 * datum.value, '+~r') + ' %'"
+Side = Literal["left", "right"]
+LEFT: Side = "left"
+RIGHT: Side = "right"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Size of a chart's plot in CSS pixels."""
+
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Ruler:
+    """A scale and its axis: the domain, the ticks (None lets Vega choose), title, Vega label expression, scale type."""
+
+    low: float
+    high: float
+    ticks: Sequence[float] | None
+    title: str
+    labels: str
+    kind: Literal["log", "linear"]
+
+    def channel(self, kind: type[alt.X] | type[alt.Y], field: str) -> Any:
+        """An X or Y channel of a quantitative field on this ruler."""
+        scale = alt.Scale(type=self.kind, domain=[self.low, self.high], nice=False)
+        ticks = alt.Undefined if self.ticks is None else list(self.ticks)
+        return kind(f"{field}:Q", scale=scale, axis=alt.Axis(title=self.title, labelExpr=self.labels, values=ticks))
+
+    def position(self, value: float) -> float:
+        """Where a value lies on a ruler, from 0 at its low to 1 at its high end."""
+        place = math.log if self.kind == "log" else lambda each: each
+        return (place(value) - place(self.low)) / (place(self.high) - place(self.low))
+
+
+def values_ruler(values: Iterable[float], title: str, frame: Frame) -> Ruler:
+    """A logarithmic ruler whose ticks are the measured values themselves, thinned until their labels stand apart.
+
+    Values of zero or less have no logarithm; with such a value the ruler is linear.
+    """
+    values = sorted(set(values))
+    low, high = values[0], values[-1]
+    if low <= 0:
+        margin = max(1.0, 0.04 * (high - low))
+        return Ruler(low - margin, high + margin, _thinned(values, frame, float), title, COUNT_LABELS, "linear")
+    margin = (high / low) ** 0.05 if high > low else 2.0
+    return Ruler(low / margin, high * margin, _thinned(values, frame, math.log), title, COUNT_LABELS, "log")
+
+
+def _thinned(values: Sequence[float], frame: Frame, place: Any) -> list[float]:
+    """Values kept from the largest down, each at least a label's width (44 px) from the one kept before."""
+    span = place(values[-1]) - place(values[0])
+    apart = span * 44 / frame.width
+    kept: list[float] = []
+    for value in reversed(values):
+        if not kept or place(kept[-1]) - place(value) >= apart:
+            kept.append(value)
+    return kept[::-1]
+
+
+def log_ruler(values: Iterable[float | None], title: str, labels: str = TIME_LABELS, headroom: float = 0.05) -> Ruler:
+    """A logarithmic ruler over the positive values given; headroom is the share of the plot kept free above them."""
+    positive = [value for value in values if value is not None and value > 0] or [1.0]
+    low, high = min(positive) / 1.12, max(positive) * 1.12
+    high *= (high / low) ** (headroom / (1 - headroom))
+    return Ruler(theme.rounded(low), theme.rounded(high), _log_ticks(low, high), title, labels, "log")
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten where there are at least two, with 2 and 5 between them where the domain is narrow."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
+        ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 3:
+            return ticks
+    return ticks
+
+
+def data(rows: Sequence[Mapping[str, Any]]) -> alt.Data:
+    """Rows as inline values of a chart."""
+    return alt.Data(values=[dict(row) for row in rows])
+
+
+def title(text: str, subtitle: str, frame: Frame) -> alt.TitleParams:
+    """A chart's title and the sentence below it, broken into lines that fit the frame."""
+    return alt.TitleParams(text=_wrapped(text, frame.width // 7), subtitle=_wrapped(subtitle, int(frame.width / 5.6)))
+
+
+def _wrapped(text: str, characters: int) -> list[str]:
+    return textwrap.wrap(text, max(24, characters)) or [""]
+
+
+def tooltip(**titles: str) -> list[alt.Tooltip]:
+    """Hover: fields of the row with the title of each, in the order given."""
+    return [alt.Tooltip(f"{field}:N", title=text) for field, text in titles.items()]
+
+
+def words(text: str, left: float, top: float, side: Side, colour: str) -> alt.Chart:
+    """Words at a place of the plot (pixels from its left and top), aligned to the side named."""
+    mark = alt.Chart(data([{"words": text}])).mark_text(
+        align=side, baseline="middle", fontSize=12, fontWeight=600, color=colour
+    )
+    return mark.encode(x=alt.value(left), y=alt.value(top), text="words:N")
+
+
+def level(value: float, ruler: Ruler) -> alt.Chart:
+    """A horizontal rule at a value of the vertical ruler."""
+    rule = alt.Chart(data([{"level": value}])).mark_rule(color=theme.INK, strokeWidth=1)
+    return rule.encode(y=ruler.channel(alt.Y, "level"))
+
+
+def lines(rows: Sequence[Row], looks: Mapping[str, Line], x: Ruler, y: Ruler, hover: str) -> list[alt.Chart]:
+    """Interval rules, lines and markers of several quantities; quantities differ in colour, dash, width and marker.
+
+    rows: x, quantity, value, low, high, says (the value and interval in words), note. hover: title of x on hover.
+    """
+    names = list(looks)
+    chart = alt.Chart(data(rows))
+    across, colours = x.channel(alt.X, "x"), [look.colour for look in looks.values()]
+    colour = _scaled(alt.Color, names, colours)
+    shown = tooltip(quantity="quantity", x=hover, says="value", note="note")
+    spans = chart.mark_rule(strokeWidth=1.2).encode(x=across, y=y.channel(alt.Y, "low"), y2="high:Q", color=colour)
+    # A scale of widths would interpolate between the first and the last of three; a condition states them.
+    wide, narrow = alt.value(theme.WALL_LINE.width), alt.value(theme.OVERHEAD_LINE.width)
+    drawn = chart.mark_line().encode(
+        x=across,
+        y=y.channel(alt.Y, "value"),
+        color=colour,
+        strokeDash=_scaled(alt.StrokeDash, names, [list(look.dash) for look in looks.values()], legend=None),
+        strokeWidth=alt.when(alt.datum.quantity == "wall").then(wide).otherwise(narrow),
+    )
+    dots = chart.mark_point(filled=True, size=44, opacity=1).encode(
+        x=across,
+        y=y.channel(alt.Y, "value"),
+        color=colour,
+        shape=_scaled(alt.Shape, names, [look.shape for look in looks.values()]),
+        tooltip=shown,
+    )
+    return [spans, drawn, dots]
+
+
+def _scaled(channel: Any, names: Sequence[str], looks: Sequence[Any], **legend: Any) -> Any:
+    scale = alt.Scale(domain=names, range=looks)
+    return channel("quantity:N", scale=scale, **({"legend": alt.Legend(title=None, symbolDash=[1, 0])} | legend))
+
+
+def span(row: Row, column: str) -> tuple[float | None, float | None, float | None]:
+    """(value, low, high) of a time; low and high are None where the view states no interval."""
+    return row.get(column), row.get(f"{column}_low"), row.get(f"{column}_high")

@@ -1,0 +1,173 @@
+"""Print the rows of a query: as a table to read, or as csv, json or parquet for other programs."""
+
+import csv
+import json
+import math
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, Any
+
+import duckdb
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+BATCH_ROWS = 10_000
+
+Rows = Iterator[tuple[Any, ...]]
+
+
+class OutputError(Exception):
+    """A result that cannot be written where it was asked for; the message is one sentence with the cure."""
+
+
+def write_rows(connection: duckdb.DuckDBPyConnection, query: str, format: str, path: Path | None) -> None:
+    """Write the result of `query` in `format` (a key of FORMATS, or parquet) to the file `path`, or to stdout for None.
+
+    A file appears whole or not at all.
+
+    Raises:
+        duckdb.Error: the query is wrong.
+        OutputError: Parquet was asked for on a terminal, or the file cannot be written.
+    """
+    if format == "parquet":
+        _write_parquet(connection, query, path)
+        return
+    result = connection.execute(query)
+    columns = [column[0] for column in result.description or ()]
+    with _text_target(path) as stream:
+        FORMATS[format](columns, _rows(result), stream)
+
+
+def write_table(columns: Sequence[str], rows: Rows, stream: IO[str]) -> None:
+    """Write an aligned table of numbers with 4 significant digits: drawn by rich on a terminal, plain text elsewhere."""
+    texts = [[_cell(value) for value in row] for row in rows]
+    if stream.isatty():
+        _draw(columns, texts, stream)
+        return
+    widths = [max(map(len, cells)) for cells in zip(columns, *texts, strict=True)]
+    for line in ([*columns], *texts):
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        stream.write("  ".join(padded).rstrip() + "\n")
+
+
+def write_csv(columns: Sequence[str], rows: Rows, stream: IO[str]) -> None:
+    """Write csv with a header; NULL is an empty field, lists and objects are JSON text."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_field(plain(value)) for value in row])
+
+
+def write_json(columns: Sequence[str], rows: Rows, stream: IO[str]) -> None:
+    """Write one array with an object for every row; NULL, NaN and infinity are null."""
+    separator = "["
+    for row in rows:
+        item = {column: plain(value) for column, value in zip(columns, row, strict=True)}
+        stream.write(separator + json.dumps(item, ensure_ascii=False, allow_nan=False))
+        separator = ",\n "
+    stream.write("[]\n" if separator == "[" else "]\n")
+
+
+FORMATS: dict[str, Callable[[Sequence[str], Rows, IO[str]], None]] = {
+    "table": write_table,
+    "csv": write_csv,
+    "json": write_json,
+}
+
+
+def plain(value: Any) -> Any:
+    """A value of the database as JSON can hold it; what is no finite number is None."""
+    if isinstance(value, (float, Decimal)):
+        number = float(value)
+        return number if math.isfinite(number) else None
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def short(number: float) -> str:
+    """A number with 4 significant digits, never in powers of ten where it is a whole number of five digits or more."""
+    if abs(number) >= 1e4 and math.isfinite(number):
+        return f"{number:.0f}" if abs(number) < 1e9 else f"{number:.3e}"
+    return f"{number:.4g}"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (float, Decimal)):
+        return short(float(value))
+    if isinstance(value, (list, tuple)):
+        return "x".join(map(_cell, value))
+    return " ".join(str(value).split())
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+
+
+def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], stream: IO[str]) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in texts:
+        table.add_row(*(cell.replace("[", r"\[") for cell in row))
+    Console(file=stream).print(table)
+
+
+def _rows(result: duckdb.DuckDBPyConnection) -> Rows:
+    while batch := result.fetchmany(BATCH_ROWS):
+        yield from batch
+
+
+@contextmanager
+def _text_target(path: Path | None) -> Iterator[IO[str]]:
+    if path is None:
+        yield sys.stdout
+        return
+    with _whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as stream:
+        yield stream
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A draft beside `path` that takes its place once it is complete."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.mkdtemp(dir=path.parent, prefix=".draft-")
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}; name another file with -o FILE") from error
+    try:
+        draft = Path(folder) / path.name
+        yield draft
+        draft.replace(path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_parquet(connection: duckdb.DuckDBPyConnection, query: str, path: Path | None) -> None:
+    if path is not None:
+        with _whole(path) as draft:
+            connection.sql(query).write_parquet(str(draft))
+        return
+    if sys.stdout.isatty():
+        raise OutputError("parquet is not for a terminal: name a file with -o FILE, or send stdout to one")
+    with tempfile.TemporaryDirectory() as folder:
+        draft = Path(folder) / "rows.parquet"
+        connection.sql(query).write_parquet(str(draft))
+        sys.stdout.buffer.write(draft.read_bytes())

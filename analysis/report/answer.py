@@ -1,0 +1,86 @@
+"""The answer in two sentences: which series cross where, and which never do in the range that was measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from analysis import theme
+from analysis.charts import crossing_value, overhead_comes_first
+from analysis.report.series import Series
+from analysis.theme import Row, SeriesNames
+
+MOST_NAMED = 4
+SWEEP = "python -m runner -m size=64,256,1024,4096"
+
+
+def environment_name(row: Row) -> str:
+    """An environment in a few words: the device's model, on the CPU the host's, else its id."""
+    model = row.get("host_cpu") if row.get("device") == "cpu" else row.get("device_name")
+    return str(model or row.get("device_name") or row["environment_id"])
+
+
+def environment_names(environments: Sequence[Row]) -> dict[str, str]:
+    """The name of each environment by its id; equal models are told apart by the beginning of the id."""
+    counts = Counter(environment_name(row) for row in environments)
+    names = {str(row["environment_id"]): environment_name(row) for row in environments}
+    return {key: name if counts[name] == 1 else f"{name} [{key[:8]}]" for key, name in names.items()}
+
+
+def answer(series: Sequence[Series], place: str) -> list[str]:
+    """Two sentences about the series of one environment; one, with a command, where there is no series."""
+    if not series:
+        return [f"On {place} no series has two values of a numeric axis yet, so no crossover can be stated: run {SWEEP}."]
+    names = {axis: SeriesNames([each.crossing for each in series if each.axis == axis], axis) for axis in _axes(series)}
+    crossing = [each for each in series if crossing_value(each.crossing) is not None]
+    others = [each for each in series if crossing_value(each.crossing) is None]
+    return [_crossing_sentence(crossing, len(series), names, place), *_other_sentences(others, names)]
+
+
+def _axes(series: Sequence[Series]) -> list[str]:
+    return sorted({each.axis for each in series})
+
+
+def _crossing_sentence(crossing: Sequence[Series], total: int, names: dict[str, SeriesNames], place: str) -> str:
+    if not crossing:
+        return f"On {place} no series crosses in the range measured."
+    ordered = sorted(crossing, key=lambda each: (each.axis, crossing_value(each.crossing) or 0))
+    clauses = [f"{_where(each)} for {_name(each, names)}" for each in ordered]
+    if len(ordered) <= MOST_NAMED:
+        return f"On {place} the overhead stops binding {theme.listed(clauses)}."
+    return (
+        f"On {place} the overhead stops binding in {len(ordered)} of {total} series: "
+        f"first {clauses[0]}, last {clauses[-1]}."
+    )
+
+
+def _where(series: Series) -> str:
+    crossing = series.crossing
+    low, high = (None if crossing.get(end) is None else theme.size(crossing[end]) for end in ("low", "high"))
+    reverse = "" if overhead_comes_first(series.points) else ", below it,"
+    if crossing["status"] == "bracketed":
+        return f"between {crossing['axis']} {low} and {high}{reverse}"
+    return f"at {crossing['axis']} {theme.size(crossing['value'])} ({low} to {high}){reverse}"
+
+
+def _name(series: Series, names: dict[str, SeriesNames]) -> str:
+    return names[series.axis](series.crossing).replace(theme.SEPARATOR, " ")
+
+
+def _other_sentences(others: Sequence[Series], names: dict[str, SeriesNames]) -> list[str]:
+    says = {
+        "above": f"stays {theme.OVERHEAD_REGIME} throughout",
+        "below": "is bound by the device throughout",
+        "several": "changes side more than once",
+        "unknown": "has no stated crossing",
+    }
+    groups = {status: [each for each in others if each.crossing["status"] == status] for status in says}
+    clauses = [f"{_subject(group, names)} {says[status]}" for status, group in groups.items() if group]
+    return [f"In the range measured, {'; '.join(clauses)}."] if clauses else ["Every series crosses in the range measured."]
+
+
+def _subject(group: Sequence[Series], names: dict[str, SeriesNames]) -> str:
+    if len(group) <= MOST_NAMED:
+        listed = theme.listed([_name(each, names) for each in group])
+        return listed if len(group) == 1 else f"each of {listed}"
+    return f"each of {len(group)} more series"

@@ -1,0 +1,374 @@
+"""The sections of the report, in the order in which they are read: each a pure function of the tables."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis import charts, marks, theme
+from analysis.charts import Chart
+from analysis.report import html
+from analysis.report.answer import answer, environment_names
+from analysis.report.series import COLD, Series, cold_points, compile_pairs, series_of, twin_key, warm_twins
+from analysis.report.tables import Tables
+from analysis.theme import Row, SeriesNames
+
+MOST_CHARTS = 24
+MOST_ROWS = 2000
+SIZES = "size=64,256,1024,4096"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Charts that stand side by side."""
+
+    charts: Sequence[Chart]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page: where links lead, its title, and its parts, HTML and charts in order."""
+
+    anchor: str
+    title: str
+    parts: Sequence[str | Figures]
+
+
+def sections(tables: Tables) -> list[Section]:
+    """Every section of the report, each with its content or with the reason why there is none."""
+    series = series_of(tables.crossovers, tables.bounds)
+    places = environment_names(_environments(tables))
+    return [
+        _answer(series, places),
+        _series(series, places),
+        _map(tables, series, places),
+        _compile(tables, places),
+        _cold(tables, places),
+        _perturbation(tables),
+        _law(tables),
+        _points(tables, places),
+        _failed(tables, places),
+        _environment(tables, places),
+    ]
+
+
+def _environments(tables: Tables) -> list[Row]:
+    """Known environments, then those that points name without a row of their own."""
+    known = {row["environment_id"] for row in tables.environments}
+    named = dict.fromkeys(row["environment_id"] for row in tables.bounds if row["environment_id"] not in known)
+    return [*tables.environments, *({"environment_id": each} for each in named)]
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+
+def _answer(series: Sequence[Series], places: dict[str, str]) -> Section:
+    counts = Counter(each.crossing["environment_id"] for each in series for _ in each.points)
+    order = sorted(places, key=lambda place: -counts[place])
+    parts = []
+    for rank, environment in enumerate(order):
+        ours = [each for each in series if each.crossing["environment_id"] == environment]
+        kind = "answer" if rank == 0 else "answer other"
+        parts.append(html.paragraph(" ".join(answer(ours, places[environment])), kind))
+    if not parts:
+        parts.append(html.missing("The store holds no points.", f"python -m runner -m {SIZES} compile=false,true"))
+    return Section("answer", "The answer", parts)
+
+
+# --- series -----------------------------------------------------------------------------------------------------------
+
+
+def _series(series: Sequence[Series], places: dict[str, str]) -> Section:
+    drawable = [each for each in series if sum(point.get("wall_us") is not None for point in each.points) >= 2]
+    title = "Where each series crosses"
+    if not drawable:
+        why = "No series has wall times at two values of an axis."
+        return Section("series", title, [html.missing(why, f"python -m runner -m {SIZES}")])
+    shown = sorted(drawable, key=_interest)[:MOST_CHARTS]
+    frame = charts.frame_for(len(shown))
+    parts: list[str | Figures] = [_series_reading(shown)]
+    for group in _grouped(shown, lambda each: (each.crossing["environment_id"], each.axis, each.crossing["workload"])):
+        parts += _series_group(group, places, frame)
+    parts += _left_out(len(drawable) - len(shown), "series", "the map and the table of points hold them")
+    return Section("series", title, [*parts, *_narrowing(shown)])
+
+
+def _interest(series: Series) -> tuple[int, int]:
+    """Sorts series with a crossing first, then those with more points."""
+    return (0 if charts.crossing_value(series.crossing) is not None else 1, -len(series.points))
+
+
+def _series_group(group: Sequence[Series], places: dict[str, str], frame: marks.Frame) -> list[str | Figures]:
+    axis = group[0].axis
+    names = SeriesNames([each.crossing for each in group], axis)
+    on = charts.rulers([point for each in group for point in each.points], axis, frame)
+    ordered = sorted(group, key=lambda each: names(each.crossing))
+    drawn = [charts.crossover(each.points, each.crossing, names(each.crossing), frame, on) for each in ordered]
+    place = places.get(group[0].crossing["environment_id"], "")
+    heading = f"<h3>{html.text(group[0].crossing['workload'])} over {html.text(axis)}, on {html.text(place)}</h3>"
+    return [heading, Figures(drawn)]
+
+
+def _series_reading(series: Sequence[Series]) -> str:
+    points = [point for each in series for point in each.points]
+    overhead = theme.listed(sorted({theme.overhead_word(point) for point in points}), "or")
+    work = theme.listed(sorted({theme.work_word(point) for point in points}), "or")
+    keys = "".join(
+        _swatch(line, word)
+        for line, word in ((theme.WALL_LINE, "wall"), (theme.OVERHEAD_LINE, overhead), (theme.WORK_LINE, work))
+    )
+    words = (
+        f"Both scales are logarithmic, and charts below one heading share them. A step takes as long as the slower of "
+        f"{overhead} and {work}: while {overhead} lies above, the step is {theme.OVERHEAD_REGIME}; beyond the crossing "
+        f"(dashed rule, grey band: the bracket of measured points around it) it is {theme.DEVICE_REGIME}."
+    )
+    return f'{html.paragraph(words, "reading")}<p class="keys">{keys}</p>'
+
+
+def _swatch(line: theme.Line, words: str) -> str:
+    dash = "" if line.dash == (1, 0) else f' stroke-dasharray="{" ".join(map(str, line.dash))}"'
+    markers = {
+        "circle": f'<circle cx="20" cy="7" r="4" fill="{line.colour}"/>',
+        "square": f'<rect x="16.5" y="3.5" width="7" height="7" fill="{line.colour}"/>',
+        "triangle-up": f'<path d="M20 2.5 24.5 11h-9z" fill="{line.colour}"/>',
+    }
+    rule = f'<path d="M0 7h40" stroke="{line.colour}" stroke-width="{line.width}"{dash}/>'
+    drawing = f'<svg width="40" height="14" viewBox="0 0 40 14" aria-hidden="true">{rule}{markers[line.shape]}</svg>'
+    return f'<span class="key">{drawing}{html.text(words)}</span>'
+
+
+def _narrowing(series: Sequence[Series]) -> list[str]:
+    commands = [each.crossing["command"] for each in series if each.crossing.get("command")]
+    if not commands:
+        return []
+    items = "".join(f"<li>{html.code(command)}</li>" for command in dict.fromkeys(commands))
+    words = html.paragraph("A crossing whose bracket is wider than 2× has no value; these commands narrow it:")
+    return [f'<div class="commands">{words}<ul>{items}</ul></div>']
+
+
+def _left_out(count: int, what: str, where: str) -> list[str]:
+    return [html.paragraph(f"{count:,} more {what} are not drawn here; {where}.", "note")] if count > 0 else []
+
+
+def _grouped(items: Iterable[Any], group_of: Callable[[Any], Any]) -> list[list[Any]]:
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    for item in items:
+        groups[group_of(item)].append(item)
+    return list(groups.values())
+
+
+# --- map of bounds ----------------------------------------------------------------------------------------------------
+
+
+def _map(tables: Tables, series: Sequence[Series], places: dict[str, str]) -> Section:
+    title = "What bounds each point"
+    parts: list[str | Figures] = []
+    for group in _grouped(series, lambda each: (each.crossing["environment_id"], each.axis)):
+        axis, place = group[0].axis, places.get(group[0].crossing["environment_id"], "")
+        name = SeriesNames([each.crossing for each in group], axis)
+        ordered = sorted(group, key=lambda each: name(each.crossing))
+        parts.append(f"<h3>over {html.text(axis)}, on {html.text(place)}</h3>")
+        parts.append(Figures([charts.bounds_map([point for each in ordered for point in each.points], axis, name)]))
+    if not parts:
+        return Section("map", title, [html.missing("No two points differ in one axis alone.", f"python -m runner -m {SIZES}")])
+    words = "Read a row from left to right: the letter and colour change where the series changes its bound."
+    return Section("map", title, [html.paragraph(words, "reading"), *parts])
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+
+
+def _compile(tables: Tables, places: dict[str, str]) -> Section:
+    title = "Eager against compiled"
+    groups = list(compile_pairs(tables.bounds, "size").values())
+    if not groups:
+        why = "No point was measured both eager and compiled."
+        return Section("compile", title, [html.missing(why, f"python -m runner -m {SIZES} compile=false,true")])
+    shown = sorted(groups, key=len, reverse=True)[:MOST_CHARTS]
+    names = _placed_names([group[0]["compiled"] for group in shown], places)
+    frame = charts.frame_for(max(2, len(shown)))
+    drawn = [charts.compile_gain(group, "size", names(group[0]["compiled"]), frame) for group in shown]
+    words = (
+        "Time of the eager step over that of the compiled one, wall and host side apart. Above the line at 1× compiling "
+        "pays; the bars are the widest ratio that both intervals allow."
+    )
+    rest = _left_out(len(groups) - len(shown), "series", "the table of points holds them")
+    return Section("compile", title, [html.paragraph(words, "reading"), Figures(drawn), *rest])
+
+
+def _placed_names(rows: Sequence[Row], places: dict[str, str], axis: str = "size") -> Callable[[Row], str]:
+    """Names of points or series, with their environment where the rows come from several."""
+    name = SeriesNames(rows, axis)
+    if len({row["environment_id"] for row in rows}) < 2:
+        return name
+    return lambda row: f"{name(row)}{theme.SEPARATOR}{places.get(row['environment_id'], row['environment_id'])}"
+
+
+def _cold(tables: Tables, places: dict[str, str]) -> Section:
+    title = "Cold against warm"
+    points = cold_points(tables.first_steps)
+    if not points:
+        why = "No point was measured cold, from the first step of a fresh process."
+        return Section("cold", title, [html.missing(why, "python -m runner -m size=64 warmup=false,true")])
+    warm = warm_twins(tables.bounds)
+    shown = points[:MOST_CHARTS]
+    names = _placed_names([steps[0] | {"warmup": None} for steps in shown], places, axis="")
+    frame = charts.frame_for(max(2, len(shown)))
+    drawn = [
+        charts.cold_start(steps, warm.get(twin_key(steps[0])), names(steps[0] | {"warmup": None}), frame)
+        for steps in shown
+    ]
+    words = (
+        "Each marker is one step of a fresh process, in order, on a logarithmic scale; the dashed rule is the warm step. "
+        "The distance between them is what loading, allocation and, with compile, compilation cost."
+    )
+    rest = _left_out(len(points) - len(shown), "cold points", "python -m analysis sql \"FROM samples\" lists them")
+    return Section("cold", title, [html.paragraph(words, "reading"), Figures(drawn), *rest])
+
+
+def _perturbation(tables: Tables) -> Section:
+    title = "Profiled against unprofiled host time"
+    rows = [row for row in tables.perturbation if row.get("perturbation") and row.get("issue_us")]
+    if not rows:
+        why = "No point has both a profile and an issue time; the doctor says whether profiling works on this machine."
+        return Section("perturbation", title, [html.missing(why, "python -m runner doctor")])
+    words = (
+        "The profiler slows down the host that it watches, so its host times must not decide a bound. On the line × 1 "
+        "profiling would cost nothing; a point on the line × 2 takes twice as long under the profiler."
+    )
+    chart = charts.perturbation(rows, SeriesNames(rows, axis=""))
+    return Section("perturbation", title, [html.paragraph(words, "reading"), Figures([chart])])
+
+
+def _law(tables: Tables) -> Section:
+    title = "How well the step law holds"
+    rows = [row for row in tables.law if row.get("ratio") is not None]
+    if not rows:
+        why = (
+            "The law wall = max(issue, device) is checked on warm points of a device that works asynchronously; "
+            "on the CPU wall = floor + work by definition."
+        )
+        return Section("law", title, [html.missing(why, f"python -m runner -m device=cuda {SIZES}")])
+    words = (
+        "A step that never waits takes max(issue, device). Each point is one measured step; in the grey band the law "
+        "holds within 5 %. A point far above it waits for something: serialized steps lie there."
+    )
+    chart = charts.law(rows, SeriesNames(rows, axis=""))
+    return Section("law", title, [html.paragraph(words, "reading"), Figures([chart])])
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _points(tables: Tables, places: dict[str, str]) -> Section:
+    rows = [row for row in tables.bounds if row.get("status") == "ok"]
+    if not rows:
+        why = "No point was measured."
+        return Section("points", "All points", [html.missing(why, f"python -m runner -m {SIZES}")])
+    names = _placed_names(rows, places)
+    ordered = sorted(rows, key=lambda row: (names(row), row.get("size") or 0))
+    heads = ["series", "size", "bound", "wall", "issue / floor", "device / work", "overhead ÷ work", "gain", "in words"]
+    lines = [_point_cells(row, names) for row in ordered[:MOST_ROWS]]
+    words = (
+        "Times are microseconds to seconds a step, each with its 95 % interval; gain is how many times less a step would "
+        "take without overhead. Click a heading to sort."
+    )
+    rest = _left_out(len(rows) - len(lines), "points", "python -m analysis bounds --format csv lists all of them")
+    table = html.table("All points that were measured", heads, lines)
+    return Section("points", "All points", [html.paragraph(words, "reading"), table, *rest])
+
+
+def _point_cells(row: Row, name: Callable[[Row], str]) -> list[html.Cell]:
+    return [
+        html.Cell(f"{html.text(name(row))}<small>{html.text(str(row['point_id'])[:12])}</small>"),
+        html.figure(row.get("size"), "–" if row.get("size") is None else theme.size(row["size"])),
+        html.Cell(html.badge(theme.bound_of(row))),
+        html.time(*marks.span(row, "wall_us")),
+        html.time(*marks.span(row, "overhead_us")),
+        html.time(*marks.span(row, "work_us")),
+        html.figure(row.get("margin")),
+        html.figure(row.get("gain"), "–" if row.get("gain") is None else f"{theme.number(row['gain'])}×"),
+        html.Cell(html.text(row.get("sentence") or row.get("reason") or "")),
+    ]
+
+
+def _failed(tables: Tables, places: dict[str, str]) -> Section:
+    title = "Failed and skipped points"
+    rows = [row for row in tables.bounds if row.get("status") != "ok"]
+    if not rows:
+        return Section("failed", title, [html.paragraph("None: every point was measured.", "none")])
+    names = _placed_names(rows, places)
+    lines = [
+        [html.word(names(row)), html.figure(row.get("size"), _size(row)), html.word(row["status"]), html.word(row.get("reason"))]
+        for row in sorted(rows, key=lambda row: (str(row["status"]), names(row), row.get("size") or 0))[:MOST_ROWS]
+    ]
+    rest = _left_out(len(rows) - len(lines), "points", "python -m analysis bounds --format csv lists all of them")
+    table = html.table("Points without times, and why", ["series", "size", "status", "why"], lines)
+    return Section("failed", title, [table, *rest])
+
+
+def _size(row: Row) -> str:
+    return "–" if row.get("size") is None else theme.size(row["size"])
+
+
+# --- where it was measured --------------------------------------------------------------------------------------------
+
+_UNITS = {"_bytes": "bytes", "_mhz": "MHz", "_w": "W"}
+
+
+def _environment(tables: Tables, places: dict[str, str]) -> Section:
+    title = "Where it was measured"
+    if not tables.environments:
+        return Section("environment", title, [html.missing("No environment was recorded.", f"python -m runner -m {SIZES}")])
+    columns = [places[row["environment_id"]] for row in tables.environments]
+    names = [name for name in tables.environments[0] if any(row[name] is not None for row in tables.environments)]
+    facts = [(_fact_name(name), [_fact(row[name]) for row in tables.environments]) for name in names]
+    return Section("environment", title, [html.facts("Environments", columns, facts), *_roofs(tables, places)])
+
+
+def _fact_name(name: str) -> str:
+    for ending, unit in _UNITS.items():
+        if name.endswith(ending):
+            return f"{name.removesuffix(ending).replace('_', ' ')} ({unit})"
+    return name.replace("_", " ")
+
+
+def _fact(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            return ", ".join(f"{key} {each}" for key, each in json.loads(value).items()) or "–"
+        except ValueError:
+            return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def _roofs(tables: Tables, places: dict[str, str]) -> list[str]:
+    if not tables.roofs:
+        return [html.missing("No roof was measured, so no bound names compute or memory.", f"python -m runner -m {SIZES}")]
+    heads = ["environment", "roof", "dtype", "measured", "interval", "how"]
+    lines = [
+        [
+            html.word(places.get(row["environment_id"], row["environment_id"])),
+            html.word(theme.roof_word(row["roof"])),
+            html.word(row.get("dtype")),
+            html.figure(row.get("value_per_s"), theme.rate(row.get("value_per_s"), row["roof"])),
+            html.word(_rates(row)),
+            html.word(row.get("reason") if row.get("value_per_s") is None else row.get("method")),
+        ]
+        for row in tables.roofs
+    ]
+    return [html.table("Roofs: ceilings measured on this device, not taken from a data sheet", heads, lines)]
+
+
+def _rates(row: Row) -> str | None:
+    low, high = row.get("low_per_s"), row.get("high_per_s")
+    if low is None or high is None:
+        return None
+    return f"{theme.rate(low, row['roof'])} to {theme.rate(high, row['roof'])}"

@@ -1,0 +1,43 @@
+-- Macros that the relations share. Private: names begin with `_`.
+
+-- A number, or NULL where it is not finite: what could not be measured is unknown.
+CREATE MACRO _finite(x) AS CASE WHEN isfinite(x::DOUBLE) THEN x::DOUBLE END;
+
+-- A number as text with 3 significant digits.
+CREATE MACRO _number(x) AS CASE
+    WHEN x IS NULL THEN NULL
+    WHEN abs(x) >= 1000 THEN format('{:.0f}', round(x::DOUBLE, 2 - floor(log10(abs(x)))::INTEGER))
+    WHEN abs(x) >= 100 THEN format('{:.0f}', x::DOUBLE)
+    WHEN abs(x) >= 10 THEN format('{:.1f}', x::DOUBLE)
+    WHEN abs(x) >= 1 THEN format('{:.2f}', x::DOUBLE)
+    ELSE format('{:.3g}', x::DOUBLE)
+END;
+
+-- A time with its unit.
+CREATE MACRO _us(x) AS _number(x) || ' us';
+
+-- A fraction as a percentage.
+CREATE MACRO _percent(x) AS _number(100 * x) || ' %';
+
+-- A count of things, `1 point` or `3 points`.
+CREATE MACRO _counted(n, thing) AS n::VARCHAR || ' ' || thing || CASE WHEN n = 1 THEN '' ELSE 's' END;
+
+-- The value of an axis as text: whole numbers whole, others with at most 4 significant digits.
+CREATE MACRO _axis_text(x) AS CASE
+    WHEN x = floor(x) OR abs(x) >= 1000 THEN format('{:.0f}', x::DOUBLE)
+    ELSE format('{:.4g}', x::DOUBLE)
+END;
+
+-- A JSON object with its keys in order and no spaces, so that equal objects are equal texts.
+CREATE MACRO _canonical(object) AS '{' || coalesce(array_to_string([
+    to_json(k)::VARCHAR || ':' || (object -> ('$."' || k || '"'))::VARCHAR FOR k IN list_sort(json_keys(object))
+], ','), '') || '}';
+
+-- One scalar of a JSON object, by the path of its keys; NULL where it is missing or null.
+CREATE MACRO _fact(object, path) AS json_extract_string(object, '$.' || path);
+
+-- A word of a command line, in single quotes only where the shell or Hydra needs them.
+CREATE MACRO _word(key, text) AS CASE
+    WHEN regexp_full_match(text, '[A-Za-z0-9_.,/:+-]+') THEN key || '=' || text
+    ELSE '''' || key || '="' || replace(text, '''', '''\''''') || '"'''
+END;

@@ -1,0 +1,65 @@
+-- Grain: one row a series, that is all warm points alike in every axis but one, in one environment, with at least two values of it.
+-- A change is where two neighbouring decided points lie on different sides; balanced and undecided points may lie between them.
+CREATE VIEW _series AS
+WITH before AS (
+    SELECT
+        *,
+        last_value(CASE WHEN side <> 0 THEN side END IGNORE NULLS) OVER earlier AS last_side,
+        last_value(CASE WHEN side <> 0 THEN axis_value END IGNORE NULLS) OVER earlier AS last_value,
+        last_value(CASE WHEN side <> 0 THEN {'margin': margin} END IGNORE NULLS) OVER earlier AS last_point,
+        min(axis_value) FILTER (side <> 0) OVER series AS first_of_sides,
+        max(axis_value) FILTER (side <> 0) OVER series AS last_of_sides
+    FROM _series_points
+    WINDOW series AS (
+        PARTITION BY environment_id, axis, workload, size, dtype, batch, compile, dynamic, warmup, device, params
+    ),
+    earlier AS (series ORDER BY axis_value ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+),
+marked AS (
+    SELECT *, coalesce(side <> 0 AND side <> last_side, false) AS is_change FROM before
+)
+SELECT
+    environment_id, axis, workload, size, dtype, batch, compile, dynamic, warmup, device, params,
+    count(*) AS points,
+    count(*) FILTER (status = 'ok') AS ok_points,
+    count(*) FILTER (status IS DISTINCT FROM 'ok') AS left_out,
+    count(*) FILTER (side <> 0) AS decided,
+    count(*) FILTER (side = 0) AS balanced,
+    count(*) FILTER (status = 'ok' AND side IS NULL) AS undecided,
+    count(*) FILTER (is_change) AS changes,
+    min(axis_value) FILTER (side <> 0) AS first_decided,
+    max(axis_value) FILTER (side <> 0) AS last_decided,
+    arg_min(side, axis_value) FILTER (side <> 0) AS first_side,
+    arg_max(side, axis_value) FILTER (side <> 0) AS last_side,
+    count(*) FILTER (status = 'ok' AND side IS NULL AND axis_value < first_of_sides) AS undecided_before,
+    count(*) FILTER (status = 'ok' AND side IS NULL AND axis_value > last_of_sides) AS undecided_after,
+    arg_min(bound || ' (' || reason || ')', axis_value) FILTER (status = 'ok' AND side IS NULL) AS undecided_reason,
+    min(axis_value) FILTER (status = 'ok' AND side IS NULL) AS undecided_value,
+    min(last_value) FILTER (is_change) AS change_low,
+    max(axis_value) FILTER (is_change) AS change_high,
+    any_value(last_point.margin) FILTER (is_change) AS margin_at_low,
+    any_value(margin) FILTER (is_change) AS margin_at_high
+FROM marked
+GROUP BY environment_id, axis, workload, size, dtype, batch, compile, dynamic, warmup, device, params
+HAVING count(DISTINCT axis_value) >= 2;
+
+COMMENT ON VIEW _series IS 'One row a series: how many of its points lie on which side, and where the side changes.';
+COMMENT ON COLUMN _series.points IS 'Number of warm points in the series.';
+COMMENT ON COLUMN _series.ok_points IS 'Number of those that were measured.';
+COMMENT ON COLUMN _series.left_out IS 'Number of those that failed or were skipped.';
+COMMENT ON COLUMN _series.decided IS 'Number of points on one of the two sides.';
+COMMENT ON COLUMN _series.balanced IS 'Number of balanced points.';
+COMMENT ON COLUMN _series.undecided IS 'Number of measured points that are serialized or unknown.';
+COMMENT ON COLUMN _series.changes IS 'Number of changes of side between neighbouring decided points.';
+COMMENT ON COLUMN _series.first_decided IS 'Least value of the axis with a decided point.';
+COMMENT ON COLUMN _series.last_decided IS 'Greatest value of the axis with a decided point.';
+COMMENT ON COLUMN _series.first_side IS 'Side of the first decided point.';
+COMMENT ON COLUMN _series.last_side IS 'Side of the last decided point.';
+COMMENT ON COLUMN _series.undecided_before IS 'Number of undecided points before the first decided one.';
+COMMENT ON COLUMN _series.undecided_after IS 'Number of undecided points after the last decided one.';
+COMMENT ON COLUMN _series.undecided_reason IS 'Bound and reason of the first undecided point.';
+COMMENT ON COLUMN _series.undecided_value IS 'Value of the axis at the first undecided point.';
+COMMENT ON COLUMN _series.change_low IS 'Value of the axis at the decided point before the first change.';
+COMMENT ON COLUMN _series.change_high IS 'Value of the axis at the decided point after the last change.';
+COMMENT ON COLUMN _series.margin_at_low IS 'Margin of the decided point before the only change.';
+COMMENT ON COLUMN _series.margin_at_high IS 'Margin of the decided point after the only change.';

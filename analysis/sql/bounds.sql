@@ -1,0 +1,116 @@
+-- Grain: one row a point and environment.
+-- The verdict in a word (bound), in numbers (margin, gain) and in words (reason, sentence). The rules are in _verdicts.
+CREATE VIEW bounds AS
+WITH judged AS (
+    SELECT
+        * REPLACE (
+            CASE WHEN rule = 'by the law' THEN wall_us / device_us WHEN rule <> 'noise' THEN margin END AS margin,
+            CASE WHEN rule = 'by the law' THEN wall_us_low / device_us_high WHEN rule <> 'noise' THEN margin_low
+            END AS margin_low,
+            CASE WHEN rule = 'by the law' THEN wall_us_high / device_us_low WHEN rule <> 'noise' THEN margin_high
+            END AS margin_high
+        ),
+        CASE WHEN bound <> 'unknown' THEN wall_us / nullif(without_overhead_us, 0) END AS gain,
+        CASE
+            WHEN device_kind = 'compute' THEN 'at ' || _percent(flops_share) || ' of the ' || dtype || ' FLOP/s roof'
+            WHEN device_kind = 'memory'
+                THEN 'at ' || _percent(bytes_share) || ' of the ' || upper(bytes_roof) || ' bytes/s roof'
+            WHEN device_kind = 'mixed'
+                THEN 'mixed: ' || _percent(flops_share) || ' of it at the FLOP/s roof and '
+                    || _percent(bytes_share) || ' at the bytes/s roof'
+            WHEN device_kind = 'underfilled'
+                THEN 'underfilled: ' || _percent(underfilled_frac)
+                    || ' of the busy time is in kernels of fewer blocks than the device has multiprocessors'
+            WHEN device_kind = 'inefficient'
+                THEN 'inefficient: the roofs explain ' || _percent(roof_share) || ' of it'
+            WHEN operations IS NULL THEN 'no cost model'
+            ELSE 'no cost model: no roof was measured for its operations'
+        END AS device_reason
+    FROM _verdicts
+),
+reasoned AS (
+    SELECT
+        *,
+        CASE rule
+            WHEN 'not ok' THEN coalesce(status, 'no status') || coalesce(': ' || reason, '')
+            WHEN 'noop' THEN 'noop does no work, so it has no times'
+            WHEN 'cold' THEN 'a first call has no steady state'
+            WHEN 'no times' THEN 'no time was measured' || coalesce(': ' || _fact(reasons, 'wall_us'), '')
+            WHEN 'no floor' THEN 'no floor was measured' || coalesce(': ' || _fact(reasons, 'floor_us'), '')
+            WHEN 'noise' THEN 'the work is within the noise of the floor'
+            WHEN 'no device time' THEN 'no device time was measured' || coalesce(': ' || _fact(reasons, 'device_us'), '')
+            WHEN 'by the law' THEN 'the issue time is unknown' || coalesce(' (' || _fact(reasons, 'issue_us') || ')', '')
+                || ', but a step takes ' || _number(wall_us / device_us)
+                || ' times its device time and nothing in it waits'
+            WHEN 'no issue time' THEN 'no issue time was measured' || coalesce(': ' || _fact(reasons, 'issue_us'), '')
+            WHEN 'serialized' THEN 'the host waits inside the step: ' || blocking_names
+            WHEN 'unexplained' THEN 'issue and device time are both smaller than the wall time by '
+                || _percent(1 - larger_us / wall_us) || ', and no synchronizing call was seen'
+            WHEN 'device' THEN device_reason
+            ELSE (CASE WHEN is_cpu THEN 'floor / work = ' ELSE 'issue / device = ' END) || _number(margin)
+                || coalesce(' (' || _number(margin_low) || ' to ' || _number(margin_high) || ')', '')
+        END || CASE
+            WHEN bound <> 'unknown' AND roof_share > 1.05
+                THEN '; ' || _percent(roof_share) || ' of the roofs is more than there can be, usually data resident in the '
+                    || (CASE WHEN is_cpu THEN 'cache' ELSE 'L2' END)
+            ELSE ''
+        END AS why,
+        CASE
+            WHEN gain > 1 AND is_cpu
+                THEN '; the work alone takes ' || _us(without_overhead_us) || ', ' || _number(gain) || ' times less'
+            WHEN gain > 1
+                THEN '; without launch overhead it would take ' || _us(without_overhead_us) || ', '
+                    || _number(gain) || ' times less'
+            ELSE ''
+        END AS gain_text,
+        CASE
+            WHEN is_cpu THEN 'Of ' || _us(wall_us) || ' a step ' || _us(overhead_us) || ' are overhead and '
+                || _us(work_us) || ' are work'
+            WHEN rule = 'overhead' THEN 'The host needs ' || _us(issue_us) || ' to issue a step that the device finishes in '
+                || _us(device_us)
+            ELSE 'The device works ' || _us(device_us) || ' on a step that the host issues in ' || _us(issue_us)
+        END AS terms_text
+    FROM judged
+)
+SELECT
+    point_id, environment_id, run_id, runs, ok_runs,
+    workload, size, dtype, batch, compile, dynamic, warmup, device, params,
+    status,
+    bound, margin, margin_low, margin_high, gain,
+    why AS reason,
+    CASE
+        WHEN bound = 'unknown' THEN 'Unknown: ' || why
+        WHEN rule = 'overhead' THEN terms_text || ': overhead-bound' || gain_text
+        WHEN rule = 'noise' THEN 'A step takes ' || _us(wall_us) || ' and its floor ' || _us(floor_us)
+            || ': overhead-bound, the work is within the noise'
+        WHEN rule = 'by the law' THEN 'A step takes ' || _us(wall_us) || ' although the device needs ' || _us(device_us)
+            || ' and nothing in it waits: overhead-bound' || gain_text
+        WHEN rule = 'serialized' THEN 'A step takes ' || _us(wall_us) || ', more than its issue time of '
+            || _us(issue_us) || ' or its device time of ' || _us(device_us) || ': serialized by ' || blocking_names
+        WHEN rule = 'balanced' THEN terms_text || ': balanced, the difference is within the noise'
+        WHEN bound = 'device-bound' THEN terms_text || ': device-bound, ' || why
+        ELSE terms_text || ': ' || bound || ' ' || why
+    END || '.' || CASE WHEN host_contended THEN ' Something else used the host meanwhile.' ELSE '' END AS sentence,
+    overhead_us, overhead_us_low, overhead_us_high,
+    work_us, work_us_low, work_us_high,
+    wall_us, wall_us_low, wall_us_high,
+    issue_us, issue_us_low, issue_us_high,
+    device_us, device_us_low, device_us_high,
+    replay_us, replay_us_low, replay_us_high,
+    single_us, single_us_low, single_us_high,
+    busy_us, busy_us_low, busy_us_high,
+    blocked_us, blocked_us_low, blocked_us_high,
+    floor_us, floor_us_low, floor_us_high,
+    host_slope, host_slope_low, host_slope_high,
+    device_slope, device_slope_low, device_slope_high,
+    without_overhead_us, roof_us, flops_share, bytes_share, bytes_roof, flops, bytes, bytes_min, fusion_headroom,
+    underfilled_frac, launches, kernels,
+    device_method, blocking_calls, host_contended
+FROM reasoned;
+
+COMMENT ON VIEW bounds IS 'One row a point and environment: what binds it, by how much, why, and what it would gain without overhead.';
+COMMENT ON COLUMN bounds.run_id IS 'Latest ok run of the point, else its latest run.';
+COMMENT ON COLUMN bounds.margin IS 'overhead / work; above 1 the overhead binds; NULL where it has no meaning. Where the issue time is unknown, wall / device.';
+COMMENT ON COLUMN bounds.gain IS 'wall_us / without_overhead_us: how many times less a step would take if the overhead went away; NULL = unknown.';
+COMMENT ON COLUMN bounds.reason IS 'Why this bound, with the figures it rests on.';
+COMMENT ON COLUMN bounds.sentence IS 'The verdict as one English sentence.';

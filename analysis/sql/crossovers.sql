@@ -1,0 +1,107 @@
+-- Grain: one row a series.
+-- Exactly one change of side gives a crossover: between the nearest decided points (low, high), interpolated on the logarithms of
+-- axis and margin, and never narrower than its bracket. A bracket wider than 2 x has no value but the command that narrows it.
+CREATE VIEW crossovers AS
+WITH crossed AS (
+    SELECT
+        *,
+        CASE
+            WHEN decided = 0 THEN 'unknown'
+            WHEN changes > 1 THEN 'several'
+            WHEN changes = 0 AND undecided_before + undecided_after > 0 THEN 'unknown'
+            WHEN changes = 0 AND ok_points < 2 THEN 'unknown'
+            WHEN changes = 0 AND first_side = 1 THEN 'above'
+            WHEN changes = 0 THEN 'below'
+            WHEN change_high <= 2 * change_low AND margin_at_low > 0 AND margin_at_high > 0 THEN 'found'
+            ELSE 'bracketed'
+        END AS status,
+        CASE WHEN changes > 0 THEN change_low WHEN status = 'above' THEN last_decided END AS low,
+        CASE WHEN changes > 0 THEN change_high WHEN status = 'below' THEN first_decided END AS high
+    FROM _series
+),
+valued AS (
+    SELECT
+        *,
+        CASE WHEN status = 'found' THEN exp(
+            ln(low) + (ln(high) - ln(low)) * ln(margin_at_low) / (ln(margin_at_low) - ln(margin_at_high))
+        ) END AS "value",
+        CASE WHEN low = floor(low) AND high = floor(high) AND low % 8 = 0 AND high % 8 = 0 AND high - low >= 16 THEN 8
+            WHEN low = floor(low) AND high = floor(high) THEN 1
+            ELSE (high - low) / 1000
+        END AS unit
+    FROM crossed
+),
+narrowed AS (
+    SELECT
+        *,
+        CASE WHEN status = 'bracketed' AND low > 0 THEN list_sort(list_distinct([
+            v FOR v IN [unit * round(low * pow(high / low, i / 9) / unit) FOR i IN range(1, 9)] IF v > low AND v < high
+        ])) END AS inner_values
+    FROM valued
+)
+SELECT
+    environment_id, workload, size, dtype, batch, compile, dynamic, warmup, device, params,
+    axis, "value", low, high, status,
+    concat_ws('; ',
+        CASE
+            WHEN decided = 0 AND ok_points = 0 THEN 'no point was measured'
+            WHEN decided = 0 AND undecided = 0 THEN 'every point is balanced'
+            WHEN decided = 0 THEN 'no point is decided'
+            WHEN status = 'several' THEN 'the side changes ' || changes::VARCHAR || ' times'
+            WHEN status = 'unknown' AND ok_points < 2 THEN 'only one point was measured'
+            WHEN status = 'unknown' THEN 'every decided point is '
+                || (CASE WHEN first_side = 1 THEN 'overhead-bound' ELSE 'bound by the device' END)
+                || ', but points beyond them are not decided'
+            WHEN status = 'above' THEN 'every decided point is overhead-bound'
+            WHEN status = 'below' THEN 'every decided point is bound by the device'
+            WHEN status = 'bracketed' AND high <= 2 * low THEN 'a margin beside the crossing has no value'
+            WHEN status = 'bracketed' THEN 'the bracket is wider than 2 x'
+            ELSE 'one change of side'
+        END,
+        CASE WHEN changes = 1 AND first_side = -1 THEN 'overhead binds above the crossing, the device below it' END,
+        CASE WHEN decided > 0 AND balanced > 0 THEN _counted(balanced, 'balanced point') END,
+        CASE WHEN undecided > 0 THEN _counted(undecided, 'undecided point') || ', the first at '
+            || _axis_text(undecided_value) || ': ' || undecided_reason END,
+        CASE WHEN left_out > 0 THEN _counted(left_out, 'failed or skipped point') || ' left out' END
+    ) AS reason,
+    CASE status
+        WHEN 'found' THEN _axis_text(CASE WHEN "value" >= 100 THEN round("value") ELSE "value" END)
+            || ' (' || _axis_text(low) || ' to ' || _axis_text(high) || ')'
+        WHEN 'bracketed' THEN 'between ' || _axis_text(low) || ' and ' || _axis_text(high)
+        WHEN 'above' THEN 'above ' || _axis_text(low)
+        WHEN 'below' THEN 'below ' || _axis_text(high)
+        WHEN 'several' THEN _counted(changes, 'change') || ' between ' || _axis_text(low) || ' and ' || _axis_text(high)
+        ELSE 'unknown'
+    END AS "text",
+    CASE WHEN len(inner_values) > 0 THEN concat_ws(' ',
+        'python -m runner -m',
+        _word('workload', workload),
+        _word(
+            CASE WHEN axis IN ('size', 'batch', 'l2', 'threads', 'seed', 'schedule') THEN axis ELSE 'workload.' || axis END,
+            array_to_string([_axis_text(v) FOR v IN inner_values], ',')
+        ),
+        _word('size', size::VARCHAR),
+        _word('dtype', dtype),
+        _word('batch', batch::VARCHAR),
+        _word('compile', compile),
+        _word('dynamic', dynamic),
+        _word('warmup', warmup),
+        _word('device', device),
+        nullif(array_to_string([
+            _word(
+                CASE WHEN k IN ('l2', 'threads', 'seed', 'schedule') THEN k ELSE 'workload.' || k END,
+                json_extract_string(params, '$."' || k || '"')
+            ) FOR k IN json_keys(params) IF json_extract_string(params, '$."' || k || '"') IS NOT NULL
+        ], ' '), '')
+    ) END AS command,
+    points, decided, balanced, undecided, left_out, changes
+FROM narrowed;
+
+COMMENT ON VIEW crossovers IS 'One row a series: where along its axis the overhead stops binding. Axes of the series; the one that varies is NULL in its own column.';
+COMMENT ON COLUMN crossovers."value" IS 'Value of the axis at which overhead and work are equal, interpolated on logarithms; only where status is found.';
+COMMENT ON COLUMN crossovers.low IS 'Value of the axis at the nearest decided point below the crossing.';
+COMMENT ON COLUMN crossovers.high IS 'Value of the axis at the nearest decided point above the crossing.';
+COMMENT ON COLUMN crossovers.status IS 'found, bracketed (low and high more than 2 x apart), above or below all points, several, unknown.';
+COMMENT ON COLUMN crossovers.reason IS 'Why this status, and which points did not take part.';
+COMMENT ON COLUMN crossovers."text" IS 'The crossing in words: 2212 (2048 to 2304), or between 64 and 4096.';
+COMMENT ON COLUMN crossovers.command IS 'For a bracketed crossing the command that narrows it; NULL otherwise.';

@@ -1,0 +1,174 @@
+"""Read a store: choose its live files, and load the relations of `sql/` over them.
+
+The only things that are read are Parquet files; nothing is ever written in a store.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+
+SQL = Path(__file__).parent / "sql"
+
+RELATIONS = (
+    "stg_runs",
+    "stg_samples",
+    "stg_events",
+    "stg_environments",
+    "stg_roofs",
+    "runs",
+    "environments",
+    "roofs",
+    "axes",
+    "samples",
+    "events",
+    "points",
+    "perturbation",
+    "steps",
+    "kernels",
+    "_launch_gaps",
+    "_roof_times",
+    "_terms",
+    "_verdicts",
+    "bounds",
+    "_series_points",
+    "_series",
+    "crossovers",
+    "law",
+    "law_summary",
+)
+"""Every relation, each after those it reads. A relation lives in the file of its name."""
+
+KINDS = ("runs", "events", "environments", "roofs")
+"""Kinds of Parquet file in a store; relation `files_KIND` holds their rows as they are."""
+
+MEMORY_LIMIT = "1GB"
+ATTEMPTS = 5
+
+
+class StoreError(Exception):
+    """A store that cannot be read; the message is one sentence with the cure."""
+
+
+def open_store(folder: str | Path) -> duckdb.DuckDBPyConnection:
+    """Open the store in `folder` as an in-memory database that holds every relation of `sql/`.
+
+    Files are listed once. Where a file vanishes meanwhile (another process compacts the store), they are listed again.
+    Events and samples stay in their files until a query asks for them.
+
+    Raises:
+        StoreError: there is no such folder, a file of it is no Parquet file, or files keep vanishing.
+    """
+    store = Path(folder)
+    if not store.is_dir():
+        raise StoreError(f"there is no store at {folder}: run a sweep first (make sweep), or name one with --store DIR")
+    for _ in range(ATTEMPTS):
+        connection = _connect()
+        try:
+            return _load(connection, live_files(store, _reader(connection)))
+        except (duckdb.IOException, FileNotFoundError) as error:
+            connection.close()
+            failure = error
+        except duckdb.Error as error:
+            connection.close()
+            raise StoreError(f"the store at {folder} cannot be read: {first_line(error)}") from error
+    raise StoreError(f"the store at {folder} cannot be read: {first_line(failure)}")
+
+
+def first_line(error: BaseException) -> str:
+    """First line of an error's message: DuckDB adds the query and a caret below it."""
+    return str(error).partition("\n")[0]
+
+
+def live_files(store: Path, run_ids_of: Callable[[Path], set[str]]) -> dict[str, list[Path]]:
+    """Files of the store that count, by kind. `run_ids_of` tells which runs a compacted file holds."""
+    return {
+        "runs": _live_in_sweeps(store / "runs", run_ids_of),
+        "events": _live_in_sweeps(store / "events", run_ids_of),
+        "environments": _parquet_files(store / "environments"),
+        "roofs": _parquet_files(store / "roofs"),
+    }
+
+
+def choose_live(files: Iterable[Path], run_ids_of: Callable[[Path], set[str]]) -> list[Path]:
+    """Live files of one sweep: the `all-*` file with most run ids (ties: the greater name), and the parts it lacks.
+
+    A part holds the run that its name says.
+    """
+    compacted = [file for file in files if file.name.startswith("all-")]
+    parts = [file for file in files if not file.name.startswith("all-")]
+    if not compacted:
+        return parts
+    if len(compacted) == 1 and not parts:
+        return compacted
+    held = {file: run_ids_of(file) for file in compacted}
+    best = max(compacted, key=lambda file: (len(held[file]), file.name))
+    return [best, *(part for part in parts if part.stem not in held[best])]
+
+
+def _live_in_sweeps(folder: Path, run_ids_of: Callable[[Path], set[str]]) -> list[Path]:
+    sweeps = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    return [file for sweep in sweeps for file in choose_live(_parquet_files(sweep), run_ids_of)]
+
+
+def _parquet_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.parquet")) if folder.is_dir() else []
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(
+        config={
+            "memory_limit": MEMORY_LIMIT,
+            "temp_directory": str(Path(tempfile.gettempdir()) / f"crossover-{os.getpid()}"),
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        }
+    )
+
+
+def _reader(connection: duckdb.DuckDBPyConnection) -> Callable[[Path], set[str]]:
+    def run_ids_of(file: Path) -> set[str]:
+        rows = connection.execute(f"SELECT DISTINCT run_id::VARCHAR FROM {_read_parquet([file])}").fetchall()
+        return {row[0] for row in rows}
+
+    return run_ids_of
+
+
+def _load(connection: duckdb.DuckDBPyConnection, files: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnection:
+    connection.execute((SQL / "_macros.sql").read_text(encoding="utf-8"))
+    for kind in KINDS:
+        connection.execute(f"CREATE VIEW files_{kind} AS {_rows_of(kind, files[kind])}")
+    for relation in RELATIONS:
+        connection.execute((SQL / f"{relation}.sql").read_text(encoding="utf-8"))
+    _inherit_comments(connection)
+    return connection
+
+
+def _rows_of(kind: str, files: Sequence[Path]) -> str:
+    key = "run_id" if kind in ("runs", "events") else "environment_id"
+    return f"FROM {_read_parquet(files)}" if files else f"SELECT NULL::VARCHAR AS {key} WHERE false"
+
+
+def _read_parquet(files: Sequence[Path]) -> str:
+    names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
+    return f"read_parquet([{names}], union_by_name = true, hive_partitioning = false)"
+
+
+def _inherit_comments(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give every column without a comment that of the first relation that has a column of its name."""
+    known: dict[str, str] = {}
+    for relation, column, comment in _comments(connection):
+        if comment is not None:
+            known.setdefault(column, comment)
+        elif column in known:
+            text = known[column].replace("'", "''")
+            connection.execute(f"""COMMENT ON COLUMN {relation}."{column}" IS '{text}'""")
+
+
+def _comments(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str | None]]:
+    """(relation, column, comment) of every column of the relations, in their order."""
+    rows = connection.execute("SELECT table_name, column_name, comment FROM duckdb_columns()").fetchall()
+    order = {relation: place for place, relation in enumerate(RELATIONS)}
+    return sorted((row for row in rows if row[0] in order), key=lambda row: order[row[0]])

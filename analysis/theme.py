@@ -1,0 +1,284 @@
+"""Colours, shapes, words and number formats of every chart and page: their one home.
+
+Colours are those of Okabe and Ito (Color Universal Design, 2008), which stay apart under every common colour vision;
+no meaning rests on colour alone: lines also differ in dash and marker, cells also carry a letter.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Row = Mapping[str, Any]
+
+FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
+INK = "#1b1f24"
+MUTED = "#59636e"
+FAINT = "#d9dee3"
+SIGNIFICANT_DIGITS = 6
+SEPARATOR = " · "
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How one bound looks and reads: its colour, the ink that is legible on it, its letter, what to do about it."""
+
+    name: str
+    colour: str
+    ink: str
+    letter: str
+    reading: str
+
+
+BOUNDS: dict[str, Bound] = {
+    bound.name: bound
+    for bound in (
+        Bound(
+            "overhead-bound",
+            "#d55e00",
+            "#ffffff",
+            "O",
+            "issuing the step takes longer than the device needs for it: fewer or larger launches help, "
+            "a faster kernel does not",
+        ),
+        Bound(
+            "compute-bound",
+            "#0072b2",
+            "#ffffff",
+            "C",
+            "the device is busy, and the measured arithmetic roof explains its time: only fewer FLOPs or "
+            "a cheaper dtype help",
+        ),
+        Bound(
+            "memory-bound",
+            "#009e73",
+            "#ffffff",
+            "M",
+            "the device is busy moving bytes at the measured bandwidth: fusing operations or smaller dtypes help",
+        ),
+        Bound(
+            "device-bound",
+            "#56b4e9",
+            "#10141a",
+            "D",
+            "the device is busy, but neither roof explains its time; the reason says why "
+            "(underfilled, inefficient, mixed, no cost model)",
+        ),
+        Bound(
+            "serialized",
+            "#cc79a7",
+            "#10141a",
+            "S",
+            "host and device wait for each other, so their times add up: remove the blocking calls that are named",
+        ),
+        Bound("input-bound", "#e69f00", "#10141a", "I", "the step waits for its data: speed up loading or prefetch"),
+        Bound(
+            "communication-bound",
+            "#5d3a9b",
+            "#ffffff",
+            "N",
+            "the step waits for other devices: overlap communication with computation or send less",
+        ),
+        Bound(
+            "balanced",
+            "#f0e442",
+            "#10141a",
+            "=",
+            "the interval of overhead / work holds 1: too close to the crossing to name a side",
+        ),
+        Bound(
+            "unknown",
+            "#c8ced4",
+            "#10141a",
+            "?",
+            "not decided; the reason says what is missing or could not be measured",
+        ),
+        Bound("not measured", "#ffffff", "#10141a", "×", "the point failed or was skipped; the reason is listed"),
+    )
+}
+NOT_MEASURED = BOUNDS["not measured"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """How one quantity is drawn: colour, dash pattern (pixels on, off), marker of Vega, width in pixels."""
+
+    colour: str
+    dash: tuple[int, ...]
+    shape: str
+    width: float
+
+
+# Wall follows the larger of the other two: a wide pale line lies under them instead of hiding them.
+WALL_LINE = Line("#9aa4ae", (1, 0), "circle", 5.0)
+OVERHEAD_LINE = Line("#d55e00", (7, 3), "square", 1.8)
+WORK_LINE = Line("#0072b2", (2, 3), "triangle-up", 1.8)
+
+OVERHEAD_REGIME, DEVICE_REGIME = "overhead-bound", "device-bound"
+
+
+def overhead_word(row: Row) -> str:
+    """What overhead is called for a point: issue time on an asynchronous device, the floor on the CPU."""
+    return "floor" if row.get("device") == "cpu" else "issue"
+
+
+def work_word(row: Row) -> str:
+    """What work is called for a point: device time, or wall above the floor on the CPU."""
+    return "work" if row.get("device") == "cpu" else "device"
+
+
+def bound_of(row: Row) -> Bound:
+    """The look of a row's bound; a bound this version does not know is drawn as unknown."""
+    if row.get("status") not in (None, "ok"):
+        return NOT_MEASURED
+    return BOUNDS.get(row.get("bound") or "unknown", BOUNDS["unknown"])
+
+
+def rounded(value: Any) -> Any:
+    """A float cut to six significant digits; anything that is no finite float as it is (NaN and infinities: None)."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if math.isfinite(value) else None
+
+
+def number(value: float | int | None, digits: int = 3) -> str:
+    """A figure of the given significant digits with thousands separators; an unknown one is an en dash."""
+    if value is None:
+        return "–"
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text and isinstance(value, int) else text
+
+
+def size(value: float | int) -> str:
+    """A value of a numeric axis: whole numbers and large ones in full, others to four digits."""
+    if abs(value) >= 1000:
+        return f"{round(value):,}"
+    return f"{int(value):,}" if value == int(value) else number(value, 4)
+
+
+def time_us(value: float | None) -> str:
+    """A time in the unit that reads best: µs, ms or s, three significant digits."""
+    if value is None:
+        return "–"
+    for divisor, unit in ((1e6, "s"), (1e3, "ms")):
+        if abs(value) >= divisor:
+            return f"{number(value / divisor)} {unit}"
+    return f"{number(value)} µs"
+
+
+def interval(value: float | None, low: float | None, high: float | None) -> str:
+    """`value (low to high)` of a time, or the value alone where no interval is known."""
+    if value is None or low is None or high is None:
+        return time_us(value)
+    return f"{time_us(value)} ({time_us(low)} to {time_us(high)})"
+
+
+def rate(value: float | None, roof: str) -> str:
+    """A ceiling in TFLOP/s or GB/s (powers of ten), as its kind asks."""
+    if value is None:
+        return "–"
+    return f"{number(value / 1e12)} TFLOP/s" if roof == "flops" else f"{number(value / 1e9)} GB/s"
+
+
+def roof_word(roof: str) -> str:
+    """The kind of a ceiling in words."""
+    words = {"flops": "arithmetic", "dram": "device memory", "l2": "second-level cache"}
+    return words.get(roof, roof)
+
+
+def compile_word(mode: str | None) -> str:
+    """The axis `compile` in words: eager, compiled, or compiled and its mode."""
+    words = {None: "", "false": "eager", "true": "compiled"}
+    return words.get(mode, f"compiled ({mode})")
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 point`, `3 points`, `2 series`."""
+    return f"{count:,} {noun}" if count == 1 or noun.endswith("s") else f"{count:,} {noun}s"
+
+
+def listed(items: Sequence[str], conjunction: str = "and") -> str:
+    """Items as a phrase: `a`, `a and b`, `a, b and c`."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {conjunction} {items[-1]}"
+
+
+def json_params(row: Row) -> dict[str, Any]:
+    """The further axes of a row, `params` read from its JSON text; none, or text that is no JSON object, is empty."""
+    try:
+        value = json.loads(row.get("params") or "{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _plain(value: Any) -> str:
+    return "yes" if value is True else "no" if value is False else str(value)
+
+
+class SeriesNames:
+    """Names series by what tells them apart.
+
+    The workload, dtype, batch and compile mode always stand in a name; a further setting only where the rows given
+    disagree on it, so that what is common to all is not repeated in every title.
+    """
+
+    _SETTINGS = ("dynamic", "warmup", "device")
+
+    def __init__(self, rows: Iterable[Row], axis: str = "size") -> None:
+        self.axis = axis
+        rows = list(rows)
+        self._settings = [name for name in self._SETTINGS if len({row.get(name) for row in rows}) > 1]
+        params = [json_params(row) for row in rows]
+        keys = sorted({key for each in params for key in each} - {axis})
+        self._params = [key for key in keys if len({json.dumps(each.get(key)) for each in params}) > 1]
+
+    def __call__(self, row: Row) -> str:
+        words = [row.get("workload"), self._size(row), row.get("dtype"), self._batch(row)]
+        words.append(compile_word(row.get("compile")))
+        words += [f"{name} {_plain(row[name])}" for name in self._settings if row.get(name) is not None]
+        params = json_params(row)
+        words += [f"{key} {_plain(params[key])}" for key in self._params if params.get(key) is not None]
+        return SEPARATOR.join(str(word) for word in words if word)
+
+    def _size(self, row: Row) -> str | None:
+        return None if self.axis == "size" or row.get("size") is None else f"size {row['size']:,}"
+
+    def _batch(self, row: Row) -> str | None:
+        return None if self.axis == "batch" or row.get("batch") is None else f"batch {row['batch']:,}"
+
+
+def config() -> dict[str, Any]:
+    """The Vega-Lite configuration that every chart shares: light ground, one typeface, quiet grid."""
+    text = {"labelColor": MUTED, "titleColor": MUTED, "labelFontSize": 11, "titleFontSize": 11}
+    return {
+        "background": "#ffffff",
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": {
+            **text,
+            "titleFontWeight": "normal",
+            "gridColor": "#eceff2",
+            "domainColor": "#b8c0c8",
+            "tickColor": "#b8c0c8",
+            "labelPadding": 5,
+            "titlePadding": 8,
+        },
+        "legend": {**text, "titleFontWeight": "normal", "orient": "top", "symbolSize": 70, "symbolStrokeWidth": 0},
+        "title": {
+            "anchor": "start",
+            "frame": "group",
+            "color": INK,
+            "fontSize": 13,
+            "fontWeight": 600,
+            "subtitleColor": MUTED,
+            "subtitleFontSize": 11.5,
+            "subtitlePadding": 4,
+            "offset": 10,
+        },
+    }

@@ -1,0 +1,1 @@
+"""Sweeps over PyTorch workloads: times and profiles every point and appends it to a Parquet store."""

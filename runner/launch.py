@@ -1,0 +1,258 @@
+"""The parent: checks every point, then feeds one worker at a time and writes what it answers. Imports no torch."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from runner import tables
+from runner.condition import CardSampler
+from runner.config import Job
+from runner.process import WorkerDied, WorkerError, WorkerProcess
+from runner.progress import Progress
+from runner.store import Store, new_id
+from runner.task import Measurement, Opened, Task
+from runner.trace import Event, TraceError, join, read_trace
+from runner.window import summarize
+
+FAILURES = ("failed", "oom", "timeout", "crashed")
+
+
+def launch(configs: Sequence[DictConfig]) -> None:
+    """Check all points, measure them in the order given, write each as it comes.
+
+    Exits with 2 if a point failed. Raises PointError before anything runs, StoreError and WorkerError if nothing can.
+    """
+    jobs = [Job.checked(config) for config in configs]
+    store = Store(jobs[0].store)
+    store.check()
+    progress = Progress(len(jobs), store.folder)
+    with Crew(store) as crew:
+        sweep = Sweep(new_id(), store, crew, progress)
+        for position, job in enumerate(jobs):
+            sweep.run(position, job)
+        sweep.finish()
+    progress.summary()
+    if progress.failed:
+        sys.exit(2)
+
+
+@dataclass
+class Station:
+    """A device that is open in a worker: its environment, and the roofs that predict a step."""
+
+    worker: WorkerProcess
+    opened: Opened
+    roofs: dict[tuple[str, str | None], float]
+
+    @property
+    def environment_id(self) -> str:
+        """Identity of the environment."""
+        return str(self.opened.columns["environment_id"])
+
+
+class Crew:
+    """One worker at a time: the one whose device the next point needs."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.wanted: str | None = None
+        self.station: Station | None = None
+        self.known: dict[str, Station] = {}
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.dismiss()
+
+    def dismiss(self) -> None:
+        """End the worker in service, so that the next point gets a fresh one."""
+        if self.station is not None:
+            self.station.worker.close()
+        self.station, self.wanted = None, None
+
+    def at(self, job: Job) -> Station:
+        """The station for a point; a worker is started where none is open on that device. Raises WorkerDied."""
+        wanted = "nothing" if job.point.spec.idle else job.point.device
+        if self.station is None or self.wanted != wanted:
+            self.dismiss()
+            self.station, self.wanted = self._open(wanted), wanted
+        return self.station
+
+    def fresh(self, kind: str) -> WorkerProcess:
+        """A new worker with its device open, and nothing else done in it; the caller closes it."""
+        worker = WorkerProcess()
+        try:
+            worker.ask("open", (kind, False))
+        except BaseException:
+            worker.close()
+            raise
+        return worker
+
+    def _open(self, wanted: str) -> Station:
+        worker = WorkerProcess()
+        try:
+            opened = worker.ask("open_nothing") if wanted == "nothing" else worker.ask("open", (wanted, True))
+            self.store.write_environment(tables.environment_frame(opened.columns))
+            return Station(worker, opened, {} if wanted == "nothing" else self._roofs(worker, opened))
+        except BaseException:
+            worker.close()
+            raise
+
+    def _roofs(self, worker: WorkerProcess, opened: Opened) -> dict[tuple[str, str | None], float]:
+        """The environment's roofs, measured where the store does not hold them yet."""
+        environment_id = str(opened.columns["environment_id"])
+        frame = self.store.roofs(environment_id)
+        if frame is None:
+            frame = tables.roofs_frame(environment_id, worker.ask("roofs"))
+            self.store.write_roofs(frame)
+        rows = frame.filter(frame["value_per_s"].is_not_null()).to_dicts()
+        return {(row["roof"], row["dtype"]): row["value_per_s"] for row in rows}
+
+
+@dataclass
+class Sweep:
+    """One command's points on their way into the store.
+
+    On a device that works beside the host a point is written while the next one is measured; on the CPU nothing else
+    may work while a point is measured, so it is written before.
+    """
+
+    sweep_id: str
+    store: Store
+    crew: Crew
+    progress: Progress
+    pending: list[Callable[[], None]] = field(default_factory=list)
+
+    def run(self, position: int, job: Job) -> None:
+        """Measure one point; whatever happens to it becomes a row."""
+        self.progress.begin(position, job.point)
+        station = self.crew.at(job)
+        identity = tables.Identity(
+            new_id(), self.sweep_id, station.environment_id, datetime.now(UTC), position
+        )
+        job = _resolved(job, station.opened.kind)
+        folder = Path(tempfile.mkdtemp(prefix="crossover-"))
+        task = Task(
+            job.point, job.target, job.max_step_s, _takes_slopes(job, position), job.recorder, job.artifacts,
+            station.roofs, folder,
+        )  # fmt: skip
+        done = self._measured(task, station)
+        self.pending.append(lambda: self._write(job, identity, station.opened, done, folder))
+        if station.opened.kind in ("cpu", "none"):
+            self.finish()
+
+    def finish(self) -> None:
+        """Write what has been measured and not yet written."""
+        while self.pending:
+            self.pending.pop(0)()
+
+    def _measured(self, task: Task, station: Station) -> Measurement:
+        try:
+            if task.point.spec.idle:
+                station.worker.ask("call", task.point)
+                return Measurement("ok", facts={"reasons": {"wall_us": "the workload does nothing"}})
+            if task.point.cold:
+                return self._cold(task, station)
+            return self._warm(task, station)
+        except WorkerDied as death:
+            self.crew.dismiss()
+            return Measurement("crashed", str(death))
+        except WorkerError as error:
+            return Measurement("failed", str(error))
+
+    def _warm(self, task: Task, station: Station) -> Measurement:
+        sampler = CardSampler(station.opened.attributes.get("device_uuid"), (os.getpid(), station.worker.process.pid))
+        station.worker.send("measure", task)
+        self.finish()
+        done: Measurement = station.worker.wait(sampler.sample if station.opened.kind == "cuda" else None)
+        done.facts.setdefault("condition", {}).update(sampler.finish())
+        if done.lost:
+            self.crew.dismiss()
+        return done
+
+    def _cold(self, task: Task, station: Station) -> Measurement:
+        """Two fresh processes: the first steps unprofiled, and the same profiled."""
+        self.finish()
+        with _closing(self.crew.fresh(station.opened.kind)) as worker:
+            times: Measurement = worker.ask("first_steps", task)
+        if times.status != "ok":
+            return times
+        with _closing(self.crew.fresh(station.opened.kind)) as worker:
+            profiled: Measurement = worker.ask("cold_profile", task)
+        if profiled.status != "ok":
+            times.facts["profile"] = {"reason": profiled.reason}
+        facts = {**times.facts, "profiled_elapsed_s": profiled.facts.get("elapsed_s")}
+        return Measurement("ok", None, times.samples, {}, facts, profiled.traces, profiled.table)
+
+    def _write(self, job: Job, identity: tables.Identity, opened: Opened, done: Measurement, folder: Path) -> None:
+        """Trace files -> events; measurement -> row; both into the store."""
+        events = _events(done)
+        window = summarize(events, job.point.workload, opened.columns["multiprocessors"]) if events else None
+        if job.artifacts:
+            done.facts["artifacts"] = self._keep(job, identity, done)
+        streams = len({event.stream for event in events if event.is_device and event.step is not None})
+        row = tables.run_row(job.point, identity, done, window, streams, opened.attributes)
+        frame = tables.events_frame(identity.run_id, events) if events else None
+        self.store.write_run(tables.runs_frame([row]), frame)
+        _remove(folder)
+        self.progress.end(job.point, row, tables.verdict(row))
+
+    def _keep(self, job: Job, identity: tables.Identity, done: Measurement) -> dict[str, str]:
+        name = f"{job.point.file_name}_{identity.run_id}"
+        kept = {}
+        for number, trace in enumerate(done.traces):
+            suffix = "" if number == 0 else f"_{number}"
+            content = gzip.compress(trace.read_bytes())
+            kept[f"trace{suffix}"] = self.store.write_artifact(self.sweep_id, f"{name}{suffix}.json.gz", content)
+        if done.table is not None:
+            kept["table"] = self.store.write_artifact(self.sweep_id, f"{name}.txt", done.table.encode())
+        return kept
+
+
+def command() -> str:
+    """The command line as it was typed, for messages."""
+    return shlex.join(["python", "-m", "runner", *sys.argv[1:]])
+
+
+def _resolved(job: Job, kind: str) -> Job:
+    return job if job.point.spec.idle else replace(job, point=job.point.resolved(kind))
+
+
+def _takes_slopes(job: Job, position: int) -> bool:
+    return job.slopes_every > 0 and position % job.slopes_every == 0
+
+
+def _events(done: Measurement) -> list[Event]:
+    """Events of all windows; a trace that cannot be read is told in the facts, and the times stand."""
+    try:
+        return join([read_trace(path.read_bytes()) for path in done.traces])
+    except (TraceError, OSError) as error:
+        done.facts["profile"] = {"reason": f"the trace cannot be read: {error}"}
+        return []
+
+
+def _remove(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+
+
+@contextmanager
+def _closing(worker: WorkerProcess) -> Iterator[WorkerProcess]:
+    try:
+        yield worker
+    finally:
+        worker.close()

@@ -1,0 +1,128 @@
+"""The step law for one point and one crossing: live verdicts, before any SQL is asked.
+
+Asynchronous device: max(issue, device) <= wall <= issue + device. CPU: wall = floor + work. analysis/sql/bounds.sql and
+crossovers.sql are the public verdict; a test holds both to the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runner.statistics import Estimate
+
+SERIALIZED = 1.05
+BROKEN = 1.10
+FOUND = 2.0
+
+OVERHEAD, BALANCED, DEVICE, SERIAL, UNKNOWN = "overhead-bound", "balanced", "device-bound", "serialized", "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What a verdict needs of a point. All in microseconds a step but margin, the ratio of overhead to work."""
+
+    wall: Estimate | None = None
+    issue: Estimate | None = None
+    device: Estimate | None = None
+    floor: Estimate | None = None
+    margin: Estimate | None = None
+    blocks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A point's bound (device-bound stands for all that the roofs tell apart), its margin, and the reason."""
+
+    bound: str
+    margin: Estimate | None
+    reason: str | None = None
+
+
+def decide(times: Times) -> Verdict:
+    """The bound of a point measured in its steady state."""
+    if times.wall is None:
+        return Verdict(UNKNOWN, None, "no times")
+    if times.floor is not None:
+        return _synchronous(times.wall, times.floor, times.margin)
+    return _asynchronous(times, times.wall)
+
+
+def _synchronous(wall: Estimate, floor: Estimate, margin: Estimate | None) -> Verdict:
+    work = Estimate(wall.value - floor.value, wall.low - floor.high, wall.high - floor.low)
+    if work.low <= 0:
+        return Verdict(OVERHEAD, None, "the work is within the noise of the floor")
+    return _by_margin(margin or ratio(floor, work))
+
+
+def _asynchronous(times: Times, wall: Estimate) -> Verdict:
+    if times.device is None:
+        return Verdict(UNKNOWN, None, "device time was not measured")
+    larger = max(times.issue.value if times.issue else 0.0, times.device.value)
+    margin = times.margin or (ratio(times.issue, times.device) if times.issue else None)
+    if times.blocks and wall.low > SERIALIZED * larger:
+        return Verdict(SERIAL, margin, "the host waits for the device in every step")
+    if times.issue is None:
+        return _without_issue(wall, times.device, times.blocks)
+    if not times.blocks and wall.low > BROKEN * larger:
+        return Verdict(UNKNOWN, margin, "the wall time is above both of its terms, and nothing was seen to wait")
+    assert margin is not None
+    return _by_margin(margin)
+
+
+def _without_issue(wall: Estimate, device: Estimate, blocks: bool) -> Verdict:
+    if wall.low > BROKEN * device.high and not blocks:
+        return Verdict(OVERHEAD, ratio(wall, device), "by the law: the wall time is above the device's")
+    return Verdict(UNKNOWN, None, "issue time was not measured")
+
+
+def _by_margin(margin: Estimate) -> Verdict:
+    if margin.low > 1:
+        return Verdict(OVERHEAD, margin)
+    return Verdict(DEVICE if margin.high < 1 else BALANCED, margin)
+
+
+def ratio(above: Estimate, below: Estimate) -> Estimate:
+    """A ratio with the widest interval that its terms allow."""
+    high = above.high / below.low if below.low > 0 else math.inf
+    return Estimate(above.value / below.value, above.low / below.high, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Where a series changes its side. value, low, high: on the axis; None where the status allows none."""
+
+    status: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def crossing(series: Sequence[tuple[float, Verdict]]) -> Crossing:
+    """The crossing of a series of (axis value, verdict): exactly one change of side, balanced points between allowed.
+
+    `found` in a bracket at most 2x wide (interpolated on the logarithms of axis and margin), else `bracketed`;
+    `above` or `below` the range; `several`; `unknown` where a point has no side.
+    """
+    points = sorted(series, key=lambda each: each[0])
+    if len(points) < 2 or any(verdict.bound in (SERIAL, UNKNOWN) for _, verdict in points):
+        return Crossing("unknown")
+    sided = [(place, verdict) for place, verdict in points if verdict.bound != BALANCED]
+    changes = [
+        (left, right) for left, right in zip(sided, sided[1:], strict=False) if left[1].bound != right[1].bound
+    ]
+    if not sided:
+        return Crossing("unknown")
+    if not changes:
+        return Crossing("above" if sided[0][1].bound == OVERHEAD else "below")
+    return _between(*changes[0]) if len(changes) == 1 else Crossing("several")
+
+
+def _between(left: tuple[float, Verdict], right: tuple[float, Verdict]) -> Crossing:
+    low, high = left[0], right[0]
+    if low <= 0 or high > FOUND * low or left[1].margin is None or right[1].margin is None:
+        return Crossing("bracketed", None, low, high)
+    first, last = math.log(left[1].margin.value), math.log(right[1].margin.value)
+    share = first / (first - last)
+    return Crossing("found", math.exp(math.log(low) + share * math.log(high / low)), low, high)

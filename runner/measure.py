@@ -1,0 +1,426 @@
+"""Measuring one point in a worker: prepare, warm up, take the times, then the profile. No store, no configuration here."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runner import compiling, timing
+from runner.clock import Clock, host_clock
+from runner.condition import HostCounters
+from runner.device import Device
+from runner.point import Point
+from runner.profiling import record, warm_profiler
+from runner.rounds import Quantity, Rounds, Sample, Target, take_rounds
+from runner.task import Measurement, Task
+from runner.workloads import Operation
+
+Step = Callable[[], Any]
+SLOPE_TARGET = Target("slopes", 0.005, 0.1)
+MOST_INPUTS = 512
+
+
+class Skipped(Exception):
+    """A point that is not measured, and why; `estimate_s` is the time predicted for a step."""
+
+    def __init__(self, reason: str, estimate_s: float) -> None:
+        super().__init__(reason)
+        self.estimate_s = estimate_s
+
+
+def measure(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
+    """Measure a point in its steady state. Whatever goes wrong is an answer with status and reason."""
+    return _guarded(lambda facts: _warm(task, device, clock, facts), task, device, clock)
+
+
+def measure_first_steps(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
+    """A cold point, unprofiled: the time of each of the first steps of this process."""
+    return _guarded(lambda facts: _first_steps(task, device, clock, facts), task, device, clock)
+
+
+def measure_cold_profile(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
+    """A cold point, profiled from its very first step, behind an empty profiler session."""
+    return _guarded(lambda facts: _cold_profile(task, device, facts), task, device, clock)
+
+
+def predicted_step_s(operations: tuple[Operation, ...], dtype: str, roofs: dict[Any, float]) -> float | None:
+    """Seconds of a step by the roofs: sum over its operations of max(FLOPs/roof, bytes/roof); None without roofs."""
+    flops, memory = roofs.get(("flops", dtype)), roofs.get(("dram", None))
+    if flops is None or memory is None:
+        return None
+    return sum(max(each.flops / flops, each.bytes / memory) for each in operations)
+
+
+# -- the frame round every measurement --------------------------------------------------------------------------------
+
+
+Body = Callable[[dict[str, Any]], Measurement]
+
+
+def _guarded(body: Body, task: Task, device: Device, clock: Clock) -> Measurement:
+    """Run `body` in the point's settings; exceptions become answers. `body` fills the facts, kept even if it fails."""
+    facts: dict[str, Any] = {}
+    start = clock()
+    counters = HostCounters()
+    try:
+        with _settings(task.point, device):
+            _clean(device)
+            _refuse_impossible(task, device)
+            counters.start()
+            done = body(facts)
+            facts["condition"] = counters.finish()
+            facts["peak_bytes"] = device.peak_bytes()
+    except Skipped as skip:
+        done = Measurement("skipped", str(skip))
+        facts["estimate_s"] = skip.estimate_s
+    except Exception as error:
+        done = Measurement(*_failure(error), lost=_is_lost(device))
+    facts["elapsed_s"] = (clock() - start) / 1e9
+    return replace(done, facts=facts)
+
+
+@contextlib.contextmanager
+def _settings(point: Point, device: Device) -> Iterator[None]:
+    threads = torch.get_num_threads()
+    if point.threads is not None:
+        torch.set_num_threads(point.threads)
+    try:
+        with device.numerics(point.dtype):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _clean(device: Device) -> None:
+    """Nothing of one point reaches the next: memory, peaks, compiled code."""
+    gc.collect()
+    device.empty_cache()
+    device.reset_peak()
+    compiling.forget()
+
+
+def _refuse_impossible(task: Task, device: Device) -> None:
+    point = task.point
+    if (refusal := device.refusal(point.dtype)) is not None:
+        raise ValueError(f"dtype={point.dtype}: {refusal}")
+    cost = point.spec.cost(point)
+    estimate = predicted_step_s(cost.operations, point.dtype, task.roofs) if cost else None
+    if estimate is not None and estimate > task.max_step_s:
+        raise Skipped(
+            f"a step is predicted to take {estimate:.3g} s, above max_step_s={task.max_step_s:g}", estimate
+        )
+
+
+def _failure(error: Exception) -> tuple[str, str]:
+    """Status and reason of an exception: memory that is not there apart from everything else."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    memory = isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in text
+    return ("oom" if memory else "failed"), f"{type(error).__name__}: {text}"[:1000]
+
+
+def _is_lost(device: Device) -> bool:
+    """Whether an error has stuck to the device, so that nothing works in this process any more."""
+    try:
+        device.synchronize()
+    except Exception:
+        return True
+    return False
+
+
+# -- a warm point ------------------------------------------------------------------------------------------------------
+
+
+def _warm(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Measurement:
+    floor = None if device.asynchronous else _floor_step(task.point, device)
+    step = build_step(task.point, device)
+    if floor is not None:
+        compiling.forget_counters()
+    facts["first_call_us"] = timing.wall_us(step, 1, device, clock)
+    _refuse_long(timing.wall_us(step, 1, device, clock), task.max_step_s)
+    facts |= _warmed(task, step, device, clock)
+    if task.point.compile is not False:
+        facts["compile"] = compiling.facts()
+    gc.collect()
+    gc.disable()
+    try:
+        take = _asynchronous if device.asynchronous else partial(_synchronous, floor=floor)
+        rounds, slopes = take(task, step, device, clock, facts)
+    finally:
+        gc.enable()
+    facts |= {"stopped": rounds.stopped, "rounds": rounds.count, "measured_s": rounds.seconds}
+    traces, table = _profiled(task, step, device, clock, facts)
+    return Measurement("ok", None, rounds.samples, slopes, facts, traces, table)
+
+
+def build_step(point: Point, device: Device) -> Step:
+    """The step with its inputs bound; with l2=cold a cycle over inputs of three times the cache."""
+    function = compiling.compiled(point.spec.function(point), point.compile, point.dynamic)
+    generator = torch.Generator(device.torch).manual_seed(point.seed)
+    make = partial(point.spec.inputs, point, device.torch, generator)
+    first = make()
+    if point.l2 == "warm":
+        return partial(function, *first)
+    sets = [first, *(make() for _ in range(_cold_sets(first, device) - 1))]
+    steps = itertools.cycle([partial(function, *each) for each in sets])
+    return lambda: next(steps)()
+
+
+def _cold_sets(inputs: tuple[torch.Tensor, ...], device: Device) -> int:
+    if device.l2_bytes is None:
+        raise ValueError("l2=cold: the size of the cache cannot be read; use l2=warm")
+    bytes_each = sum(each.numel() * each.element_size() for each in inputs)
+    return max(2, min(MOST_INPUTS, math.ceil(3 * device.l2_bytes / bytes_each)))
+
+
+def _floor_step(point: Point, device: Device) -> Step:
+    """The same operations at the workload's floor size, on one thread, compiled on its own where the point is."""
+    small = replace(point, size=point.spec.floor_size, l2="warm")
+    function = compiling.compiled(compiling.separate(small.spec.function(small)), small.compile, small.dynamic)
+    generator = torch.Generator(device.torch).manual_seed(small.seed)
+    step = partial(function, *small.spec.inputs(small, device.torch, generator))
+    step()
+    return step
+
+
+def _refuse_long(step_us: float, max_step_s: float) -> None:
+    """The second call shows what no cost model has predicted."""
+    if step_us / 1e6 > max_step_s:
+        raise Skipped(f"a step took {step_us / 1e6:.3g} s, above max_step_s={max_step_s:g}", step_us / 1e6)
+
+
+def _warmed(task: Task, step: Step, device: Device, clock: Clock) -> dict[str, Any]:
+    """Warm-up: so many steps, or until two windows agree; then caches, clocks and autotuning have settled."""
+    if task.point.warmup is not True:
+        timing.wall_us(step, max(1, int(task.point.warmup) - 2), device, clock)
+        return {"warmup_steps": max(2, int(task.point.warmup))}
+    done = timing.warm_up(step, device, clock, max(task.target.target_frac, 0.02))
+    return {"warmup_steps": done.steps} | ({} if done.steady else {"unsteady": True})
+
+
+def _synchronous(
+    task: Task, step: Step, device: Device, clock: Clock, facts: dict[str, Any], floor: Step
+) -> tuple[Rounds, dict[str, list[float]]]:
+    """wall and floor, on a device where every call returns when its work is done."""
+    wall_steps = timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock))
+    floor_steps = timing.steps_for(timing.WALL_SPAN_US / 2, timing.wall_us(floor, 10, device, clock))
+
+    def wall() -> float:
+        timing.repeat(step, min(3, wall_steps // 4))
+        return timing.wall_us(step, wall_steps, device, clock)
+
+    def on_one_thread() -> float:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            timing.repeat(floor, 3)
+            return timing.wall_us(floor, floor_steps, device, clock)
+        finally:
+            torch.set_num_threads(threads)
+
+    rounds = take_rounds({"wall": wall, "floor": on_one_thread}, ("wall", "floor"), task.target, clock)
+    same = "on a synchronous device the host's and the device's time are one: see wall_us and floor_us"
+    facts["reasons"] = dict.fromkeys(
+        ("issue_us", "device_us", "replay_us", "single_us", "blocked_us", "host_slope", "device_slope"), same
+    )
+    return rounds, {}
+
+
+def _asynchronous(
+    task: Task, step: Step, device: Any, clock: Clock, facts: dict[str, Any]
+) -> tuple[Rounds, dict[str, list[float]]]:
+    """wall, issue, device, replay and single, and the slopes where they are asked for."""
+    reasons: dict[str, str] = {}
+    facts["reasons"] = reasons
+    calls = _blocking(step, device, clock, facts)
+    plan = timing.plan(step, device, clock)
+    quantities: dict[str, Quantity] = {"wall": lambda: timing.wall_us(step, plan.wall_steps, device, clock)}
+    quantities |= _issue_quantities(step, plan, device, clock, calls, reasons)
+    quantities |= _device_quantities(step, plan, device, clock, bool(calls), reasons)
+    quantities["single"] = lambda: timing.single_us(step, device, clock, 1 if plan.burst == 1 else 3)
+    decisive = [name for name in ("wall", "issue", "device") if name in quantities]
+    rounds = take_rounds(quantities, decisive, task.target, clock)
+    if not task.slopes:
+        reasons |= dict.fromkeys(("host_slope", "device_slope"), "slopes are taken at every n-th point: measure.slopes_every")
+        return rounds, {}
+    return rounds, _slopes(step, plan, rounds, device, clock, calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """Synchronizing calls of a step: how often each is made, and what they cost when nothing is pending."""
+
+    counts: dict[str, float]
+    idle_us: float
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
+
+def _blocking(step: Step, device: Any, clock: Clock, facts: dict[str, Any]) -> Blocking:
+    steps = 10
+    with timing.BlockingCalls(clock, device.synchronize).watched() as calls:
+        timing.repeat(step, steps)
+    counts = {name: count / steps for name, count in calls.counts.items()}
+    if not counts and device.synchronizes(step):
+        counts = {"unnamed": 1.0}
+    if counts:
+        facts |= {"blocking_calls": counts, "blocked_method": "profile" if "unnamed" in counts else "timed calls"}
+    return Blocking(counts, calls.inside_ns / 1000 / steps)
+
+
+def _issue_quantities(
+    step: Step, plan: timing.Plan, device: Any, clock: Clock, calls: Blocking, reasons: dict[str, str]
+) -> dict[str, Quantity]:
+    burst = plan.burst
+    if calls:
+        return _blocked_quantities(step, burst or 1, device, clock, calls)
+    reasons["blocked_us"] = "the step makes no synchronizing call"
+    if burst is None:
+        reasons["issue_us"] = "queue-full: the launch queue fills within two steps"
+        return {}
+    return {
+        "issue": lambda: timing.burst_us(step, 2 * burst, device, clock),
+        "issue_half": lambda: timing.burst_us(step, burst, device, clock),
+    }
+
+
+def _blocked_quantities(
+    step: Step, burst: int, device: Any, clock: Clock, calls: Blocking
+) -> dict[str, Quantity]:
+    """Issue time is what is left of a step without the wait for pending work; the calls' own cost stays in it."""
+
+    def blocked() -> float:
+        return max(0.0, timing.blocked_us(step, 2 * burst, device, clock) - calls.idle_us)
+
+    def issue() -> float:
+        device.synchronize()
+        with timing.BlockingCalls(clock).watched() as watched:
+            per_step = timing.host_us(step, 2 * burst, clock)
+        return per_step - max(0.0, watched.inside_ns / 1000 / (2 * burst) - calls.idle_us)
+
+    return {"blocked": blocked, "issue": issue}
+
+
+def _device_quantities(
+    step: Step, plan: timing.Plan, device: Any, clock: Clock, blocks: bool, reasons: dict[str, str]
+) -> dict[str, Quantity]:
+    if blocks:
+        reasons["replay_us"] = "the step waits for the device, which a graph cannot capture"
+        reasons["device_us"] = "the step waits for the device, so the stream cannot be held"
+        return {}
+    steps = 2 * (plan.burst or 1)
+    held = lambda: timing.held_us(step, steps, plan.issue_us, device)  # noqa: E731
+    device_us = held() or held() or plan.issue_us
+    quantities: dict[str, Quantity] = {"device": held}
+    replay_steps = timing.steps_for(timing.REPLAY_SPAN_US, device_us)
+    try:
+        replay = device.captured(step, replay_steps)
+        device.synchronize()
+    except Exception as error:
+        device.synchronize()
+        reasons["replay_us"] = f"cannot be captured: {' '.join(str(error).split())[:200]}"
+        return quantities
+    replay()
+    launch_us = timing.burst_us(replay, 1, device, clock)
+    return quantities | {"replay": lambda: _per_step(timing.held_us(replay, 1, launch_us, device), replay_steps)}
+
+
+def _per_step(total_us: float | None, steps: int) -> float | None:
+    return None if total_us is None else total_us / steps
+
+
+def _slopes(
+    step: Step, plan: timing.Plan, rounds: Rounds, device: Any, clock: Clock, calls: Blocking
+) -> dict[str, list[float]]:
+    """Change of wall for each microsecond of host spin, and of device sleep, added to every step; one value a round.
+
+    Both are compared with the same step to which a spin and a sleep of no length were added. The sleep is timed by
+    events, since it counts cycles of a clock that the power limit lowers.
+    """
+    issue, work = _median(rounds.values("issue")), _median(rounds.values("device"))
+    wall = _median(rounds.values("wall")) or plan.issue_us
+    amount = timing.Perturbation.local(issue or wall, work or wall / 4)
+    spun = [timing.spinning(step, clock, us) for us in (0, amount.host_us)]
+    slept = [_with_sleep(step, device, clock, us, calls) for us in (0, amount.device_us)]
+    steps = plan.wall_steps
+    added_us = timing.host_us(lambda: timing.spin(clock, round(amount.host_us * 1000)), 100, clock)
+    added_us -= timing.host_us(lambda: timing.spin(clock, 0), 100, clock)
+    held = timing.held_us(lambda: device.sleep(amount.device_us), 20, 10, device)
+    nothing = timing.held_us(lambda: device.sleep(0), 20, 10, device)
+    slept_us = amount.device_us if held is None or nothing is None else held - nothing
+    quantities: dict[str, Quantity] = {
+        "spun": lambda: timing.wall_us(spun[1], steps, device, clock),
+        "unspun": lambda: timing.wall_us(spun[0], steps, device, clock),
+        "unslept": lambda: timing.wall_us(slept[0], steps, device, clock),
+        "slept": lambda: timing.wall_us(slept[1], steps, device, clock),
+    }
+    taken = take_rounds(quantities, tuple(quantities), SLOPE_TARGET, clock)
+    pairs = {"host_slope": ("spun", "unspun", added_us), "device_slope": ("slept", "unslept", slept_us)}
+    return {
+        name: [(a - b) / by for a, b in zip(taken.values(more), taken.values(less), strict=True)]
+        for name, (more, less, by) in pairs.items()
+    }
+
+
+def _with_sleep(step: Step, device: Any, clock: Clock, us: float, calls: Blocking) -> Step:
+    """Device work before the step; before its synchronizing call where it has one, so that it is waited for."""
+    if not calls or "unnamed" in calls.counts:
+        return timing.sleeping(step, device, us)
+
+    def slower() -> None:
+        with timing.BlockingCalls(clock, lambda: device.sleep(us)).watched():
+            step()
+
+    return slower
+
+
+def _median(values: list[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def _profiled(
+    task: Task, step: Step, device: Device, clock: Clock, facts: dict[str, Any]
+) -> tuple[tuple[Path, ...], str | None]:
+    """The profiled window, directly behind sustained steps. Without a profiler the times stand all the same."""
+    timing.wall_us(step, timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock)), device, clock)
+    try:
+        done = record(
+            step, task.point.workload, task.point.schedule, task.recorder, device, task.folder, task.table
+        )
+    except Exception as error:
+        facts["profile"] = {"reason": f"the profiler failed: {' '.join(str(error).split())[:300]}"}
+        return (), None
+    return done.traces, done.table
+
+
+# -- a cold point ------------------------------------------------------------------------------------------------------
+
+
+def _first_steps(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Measurement:
+    step = build_step(task.point, device)
+    samples = [
+        Sample("first", number, number, timing.wall_us(step, 1, device, clock))
+        for number in range(task.point.schedule.active)
+    ]
+    facts["first_call_us"] = samples[0].value
+    if task.point.compile is not False:
+        facts["compile"] = compiling.facts()
+    return Measurement("ok", None, tuple(samples), {}, facts)
+
+
+def _cold_profile(task: Task, device: Device, facts: dict[str, Any]) -> Measurement:
+    warm_profiler(device, task.folder)
+    step = build_step(task.point, device)
+    done = record(step, task.point.workload, task.point.schedule, task.recorder, device, task.folder, task.table)
+    return Measurement("ok", None, (), {}, facts, done.traces, done.table)
+

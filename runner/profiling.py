@@ -1,0 +1,75 @@
+"""The profiled window of a point: torch.profiler's own schedule, fenced so that no other step's work lies inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerAction, profile, record_function
+
+from runner.device import Device
+from runner.point import Schedule
+from runner.task import Recorder
+
+FENCE = "crossover: fence"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Chrome traces of one point, one file a repetition, and the profiler's table where it was asked for."""
+
+    traces: tuple[Path, ...]
+    table: str | None
+
+
+def record(
+    step: Callable[[], Any], name: str, schedule: Schedule, recorder: Recorder, device: Device, folder: Path, table: bool
+) -> Profile:
+    """Run the schedule; every step is annotated with `name`, every recorded window begins and ends with a fence.
+
+    Files appear in `folder`. Raises what the step or the profiler raises.
+    """
+    traces: list[Path] = []
+    tables: list[str] = []
+
+    def keep(profiler: profile) -> None:
+        traces.append(folder / f"window{len(traces)}.json")
+        profiler.export_chrome_trace(str(traces[-1]))
+        if table:
+            tables.append(profiler.key_averages().table(row_limit=-1))
+
+    phases = torch.profiler.schedule(
+        wait=schedule.wait, warmup=schedule.warmup, active=schedule.active, repeat=schedule.repeat
+    )
+    steps = (schedule.wait + schedule.warmup + schedule.active) * schedule.repeat
+    device.synchronize()
+    with profile(
+        activities=device.activities, schedule=phases, on_trace_ready=keep,
+        record_shapes=recorder.record_shapes, profile_memory=recorder.profile_memory,
+        with_stack=recorder.with_stack, with_modules=recorder.with_modules, acc_events=True,
+    ) as profiler:  # fmt: skip
+        for number in range(steps):
+            with record_function(name):
+                step()
+            if _edge(phases, number):
+                with record_function(FENCE):
+                    device.synchronize()
+            profiler.step()
+    return Profile(tuple(traces), "\n".join(tables) if table else None)
+
+
+def warm_profiler(device: Device, folder: Path) -> None:
+    """An empty session: the first one in a process takes seconds, which belong to no point."""
+    with profile(activities=device.activities) as profiler:
+        device.synchronize()
+    profiler.export_chrome_trace(str(folder / "empty.json"))
+
+
+def _edge(phases: Callable[[int], ProfilerAction], number: int) -> bool:
+    """Whether recording begins or ends between step `number` and the next."""
+    recording = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+    now, later = phases(number), phases(number + 1)
+    return now is ProfilerAction.RECORD_AND_SAVE or (now in recording) != (later in recording)

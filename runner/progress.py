@@ -1,0 +1,58 @@
+"""What a sweep prints: a line a point, and a summary. Nothing is drawn while a point is measured."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from runner.law import Verdict
+from runner.point import Point
+
+
+class Progress:
+    """Lines on stdout for people; counts for the exit code."""
+
+    def __init__(self, total: int, store: Path) -> None:
+        self.total, self.store = total, store
+        self.started = time.monotonic()
+        self.done = self.failed = self.skipped = 0
+
+    def begin(self, position: int, point: Point) -> None:
+        """Say what is measured now, on a terminal alone: it is overwritten by the point's line."""
+        if sys.stdout.isatty():
+            print(f"\r\033[K[{position + 1}/{self.total}] {point.label} ...", end="", flush=True)
+
+    def end(self, point: Point, row: dict[str, Any], verdict: Verdict) -> None:
+        """One line: the point, its status or its bound, its times."""
+        self.done += 1
+        self.failed += row["status"] not in ("ok", "skipped")
+        self.skipped += row["status"] == "skipped"
+        lead = "\r\033[K" if sys.stdout.isatty() else ""
+        width = len(str(self.total))
+        told = f"{row['status']}: {row['reason']}" if row["status"] != "ok" else _told(row, verdict)
+        print(f"{lead}[{self.done:{width}}/{self.total}] {point.label:44} {told}", flush=True)
+
+    def summary(self) -> None:
+        """What was done, where it lies, and what to look at next."""
+        seconds = time.monotonic() - self.started
+        ok = self.done - self.failed - self.skipped
+        print(f"{ok} ok, {self.failed} failed, {self.skipped} skipped in {seconds:.1f} s; results in {self.store}")
+        option = "" if str(self.store) == "outputs/store" else f" --store {self.store}"
+        print(f"Next: python -m analysis report{option}")
+
+
+def _told(row: dict[str, Any], verdict: Verdict) -> str:
+    names = ("wall", "issue", "device") if row["device_us"] else ("wall", "floor")
+    times = [f"{name} {_us(row[f'{name}_us'])}" for name in names if row[f"{name}_us"]]
+    first = [sample["value"] for sample in row["samples"] if sample["quantity"] == "first"]
+    if first:
+        return f"{'first call':16} {first[0]:.4g} us, then {first[-1]:.4g} us"
+    bound = verdict.bound if verdict.bound != "unknown" else f"unknown ({verdict.reason})"
+    return f"{bound:16} {', '.join(times)}"
+
+
+def _us(value: list[float]) -> str:
+    """Three significant digits, and half the interval's width in percent."""
+    return f"{value[0]:.3g} us ±{(value[2] - value[1]) / 2 / value[0]:.1%}" if value[0] else "0 us"

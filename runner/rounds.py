@@ -1,0 +1,86 @@
+"""Interleaved rounds: every quantity is sampled once a round, the order reversed every round.
+
+Whatever drifts (heat, clocks, other tenants) then touches all quantities alike, and ratios are formed within a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from runner.clock import Clock
+from runner.statistics import half_width_frac
+
+LEAST_ROUNDS = 3
+MOST_ROUNDS = 200
+
+Quantity = Callable[[], float | None]
+"""One sample, microseconds a step; None where this time it could not be taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One raw sample. position counts all samples of the point in the order taken; value in microseconds a step."""
+
+    quantity: str
+    round: int
+    position: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """When measuring may end: every interval within target_frac of its median, or limit_s seconds."""
+
+    name: str
+    target_frac: float
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Samples of all rounds, why they ended (`target`, `limit`, `rounds`), and the seconds they took."""
+
+    samples: tuple[Sample, ...]
+    stopped: str
+    count: int
+    seconds: float
+
+    def values(self, quantity: str) -> list[float]:
+        """The samples of one quantity in the order taken."""
+        return [sample.value for sample in self.samples if sample.quantity == quantity]
+
+
+def take_rounds(quantities: Mapping[str, Quantity], decisive: Sequence[str], target: Target, clock: Clock) -> Rounds:
+    """Sample all quantities round by round until every decisive one has reached the target, or the time is up."""
+    samples: list[Sample] = []
+    start = clock()
+    for number in range(MOST_ROUNDS):
+        order = list(quantities) if number % 2 == 0 else list(reversed(quantities))
+        for name in order:
+            value = quantities[name]()
+            if value is not None:
+                samples.append(Sample(name, number, len(samples), value))
+        stopped = _stop(samples, decisive, target, number + 1, (clock() - start) / 1e9)
+        if stopped:
+            break
+    return Rounds(tuple(samples), stopped or "rounds", number + 1, (clock() - start) / 1e9)
+
+
+def _stop(samples: list[Sample], decisive: Sequence[str], target: Target, rounds: int, seconds: float) -> str | None:
+    if rounds < LEAST_ROUNDS:
+        return None
+    if seconds >= target.limit_s:
+        return "limit"
+    reached = all(
+        half_width_frac([sample.value for sample in samples if sample.quantity == name]) <= target.target_frac
+        for name in decisive
+    )
+    return "target" if reached else None
+
+
+def paired_ratios(samples: Sequence[Sample], above: str, below: str) -> list[float]:
+    """Ratios of two quantities formed within each round, in the order of the rounds."""
+    tops = {sample.round: sample.value for sample in samples if sample.quantity == above}
+    bottoms = {sample.round: sample.value for sample in samples if sample.quantity == below}
+    return [tops[number] / bottoms[number] for number in sorted(tops) if bottoms.get(number, 0) > 0]

@@ -1,0 +1,59 @@
+"""What the parent hands to a worker, and what comes back. Imports no torch: both sides share it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runner.point import Point
+from runner.rounds import Sample, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """What torch.profiler records besides times."""
+
+    record_shapes: bool = True
+    profile_memory: bool = False
+    with_stack: bool = False
+    with_modules: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One point to measure. roofs: (roof, dtype) -> value per second; folder: where trace files go; table: whether the
+    profiler's table is wanted; slopes: whether host and device slopes are."""
+
+    point: Point
+    target: Target
+    max_step_s: float
+    slopes: bool
+    recorder: Recorder
+    table: bool
+    roofs: dict[tuple[str, str | None], float]
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a worker answers. samples: in the order taken; slopes: one value a round of host_slope and device_slope;
+    traces: one file a profiled window; lost: the device is unusable in this process, which must be replaced."""
+
+    status: str
+    reason: str | None = None
+    samples: tuple[Sample, ...] = ()
+    slopes: dict[str, list[float]] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    traces: tuple[Path, ...] = ()
+    table: str | None = None
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a worker says of the device it has opened. columns, attributes: as runner/environment.py describes them."""
+
+    kind: str
+    columns: dict[str, Any]
+    attributes: dict[str, Any]

@@ -1,0 +1,188 @@
+"""The times of a step, without a profiler: how each sample is taken.
+
+On an asynchronous device: wall, issue, device, replay and single; on the CPU: wall and floor. DESIGN in one line:
+max(issue, device) <= wall <= issue + device.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from runner.blocking import BlockingCalls
+from runner.clock import Clock, spin
+
+Step = Callable[[], Any]
+
+WALL_SPAN_US = 2000.0  # a wall sample's length: the synchronize at its end is below 1 % of it
+ISSUE_SPAN_US = 600.0  # a burst's length: long against the clock, short against the launch queue
+DEVICE_SPAN_US = 2000.0  # a burst leaves at most about this much device work behind
+REPLAY_SPAN_US = 1600.0  # device time put into one graph, so that a replay lasts 1 ms or more
+LONG_STEP_US = 50_000.0  # one step is a sample of its own
+MOST_STEPS = 1000
+HOLD_MARGIN = 1.5
+AGREEMENT = 1.05  # issue(2k) above this multiple of issue(k): the launch queue is full
+WARMUP_WINDOWS = 40
+
+
+class AsyncDevice(Protocol):
+    """What timing needs of an asynchronous device (runner/device.py; tests give a simulated one)."""
+
+    def synchronize(self) -> None: ...
+    def sleep(self, us: float) -> None: ...
+    def mark(self) -> Any: ...
+    def reached(self, mark: Any) -> bool: ...
+    def between_us(self, first: Any, last: Any) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many steps each sample takes; from a pilot. burst: k, or None where no burst leaves the queue unfilled."""
+
+    wall_steps: int
+    burst: int | None
+    issue_us: float
+
+
+def repeat(step: Step, times: int) -> None:
+    """Call the step `times` times."""
+    for _ in range(times):
+        step()
+
+
+def host_us(step: Step, times: int, clock: Clock) -> float:
+    """Host time of each of `times` calls, microseconds."""
+    start = clock()
+    repeat(step, times)
+    return (clock() - start) / 1000 / times
+
+
+def wall_us(step: Step, times: int, device: Any, clock: Clock) -> float:
+    """Steady time of a step: `times` steps back to back, one synchronize at the end, microseconds a step."""
+    device.synchronize()
+    start = clock()
+    repeat(step, times)
+    device.synchronize()
+    return (clock() - start) / 1000 / times
+
+
+def burst_us(step: Step, times: int, device: Any, clock: Clock) -> float:
+    """Host time to issue a step, in a burst behind a synchronize; two leading steps wake what the wait put to sleep."""
+    device.synchronize()
+    repeat(step, min(2, times // 2))
+    return host_us(step, times, clock)
+
+
+def held_us(step: Step, times: int, issue_us: float, device: AsyncDevice) -> float | None:
+    """Device time of a step whose host is never late: the stream is held while the steps queue between two marks.
+
+    None when the device had reached the first mark before issuing ended: the host was late, or waited.
+    """
+    device.synchronize()
+    device.sleep(HOLD_MARGIN * times * issue_us + 100)
+    first = device.mark()
+    repeat(step, times)
+    last = device.mark()
+    early = device.reached(first)
+    device.synchronize()
+    return None if early else device.between_us(first, last) / times
+
+
+def single_us(step: Step, device: Any, clock: Clock, times: int = 5) -> float:
+    """One step between two synchronizes, as an interactive caller sees it; the median of `times`, microseconds."""
+    return statistics.median(wall_us(step, 1, device, clock) for _ in range(times))
+
+
+def blocked_us(step: Step, times: int, device: Any, clock: Clock, before: Step | None = None) -> float:
+    """Time of a step inside synchronizing calls, microseconds; with `before`, as `BlockingCalls` says."""
+    device.synchronize()
+    with BlockingCalls(clock, before).watched() as calls:
+        repeat(step, times)
+    return calls.inside_ns / 1000 / times
+
+
+def steps_for(span_us: float, step_us: float, least: int = 1) -> int:
+    """How many steps fill a span."""
+    return max(least, min(MOST_STEPS, round(span_us / max(step_us, 0.01))))
+
+
+def plan(step: Step, device: Any, clock: Clock) -> Plan:
+    """Look at the step and choose how many of it each sample takes."""
+    once = single_us(step, device, clock, 3)
+    if once > LONG_STEP_US:
+        return Plan(1, 1, burst_us(step, 1, device, clock))
+    wall = wall_us(step, steps_for(WALL_SPAN_US, once, 2), device, clock)
+    issue = burst_us(step, steps_for(ISSUE_SPAN_US / 2, wall), device, clock)
+    longest = steps_for(DEVICE_SPAN_US, wall)
+    burst = unfilled_burst(step, min(steps_for(ISSUE_SPAN_US, issue, 2), max(2, longest)), device, clock)
+    span = max(WALL_SPAN_US, 60 * min(issue, wall))
+    return Plan(steps_for(span, wall, 4), burst, issue)
+
+
+def unfilled_burst(step: Step, most: int, device: Any, clock: Clock) -> int | None:
+    """The longest k <= `most` for which issue(2k) is not slower than issue(k): the launch queue does not fill."""
+    burst = most
+    while burst >= 1:
+        short, long = (min(burst_us(step, times, device, clock) for _ in range(3)) for times in (burst, 2 * burst))
+        if long <= AGREEMENT * short:
+            return burst
+        burst //= 2
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """Steps taken until steady, and whether two windows agreed at all."""
+
+    steps: int
+    steady: bool
+
+
+def warm_up(step: Step, device: Any, clock: Clock, target_frac: float) -> Warmup:
+    """Run windows of steps until two in a row agree within `target_frac`: caches, clocks and heat have settled."""
+    window = steps_for(5 * WALL_SPAN_US / 2, wall_us(step, 1, device, clock), 2)
+    before = wall_us(step, window, device, clock)
+    for number in range(2, WARMUP_WINDOWS + 1):
+        now = wall_us(step, window, device, clock)
+        if abs(now - before) <= target_frac * before or now * window > 1e6:
+            return Warmup(1 + number * window, True)
+        before = now
+    return Warmup(1 + WARMUP_WINDOWS * window, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """How much host and device time the slopes add to each step, microseconds."""
+
+    host_us: float
+    device_us: float
+
+    @classmethod
+    def local(cls, issue_us: float, device_us: float) -> Perturbation:
+        """Half the distance to the crossing, so that the bound itself is not moved; at least a 20th of the larger term."""
+        larger = max(issue_us, device_us)
+        amount = min(max(abs(issue_us - device_us) / 2, larger / 20, 1.0), larger / 2)
+        return cls(amount, amount)
+
+
+def spinning(step: Step, clock: Clock, us: float) -> Step:
+    """The step with `us` microseconds of host work before it."""
+    duration_ns = round(us * 1000)
+
+    def slower() -> None:
+        spin(clock, duration_ns)
+        step()
+
+    return slower
+
+
+def sleeping(step: Step, device: AsyncDevice, us: float) -> Step:
+    """The step with `us` microseconds of device work before it."""
+
+    def slower() -> None:
+        device.sleep(us)
+        step()
+
+    return slower

@@ -1,0 +1,112 @@
+"""The worker: a process with torch and nothing else, which measures what its parent hands it, one task at a time.
+
+`python -m runner.worker FD` talks over the inherited socket FD: (what, argument) in, an answer out. It ends when the
+socket closes.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runner.task import Opened
+
+if TYPE_CHECKING:
+    from runner.device import Device
+
+
+class Worker:
+    """Answers one request after the other; the device stays open between them."""
+
+    device: Device | None = None
+
+    def answer(self, what: str, argument: Any) -> Any:
+        """The answer to one request. Raises what cannot be answered."""
+        return getattr(self, f"do_{what}")(argument)
+
+    def do_open(self, request: tuple[str, bool]) -> Opened:
+        """Open a device (`auto` chooses); if asked, spend the seconds of the first profiler session now."""
+        from runner.device import best_kind, open_device
+        from runner.profiling import warm_profiler
+
+        kind, warm = request
+        self.device = open_device(best_kind() if kind == "auto" else kind)
+        if self.device.kind == "cpu":
+            from runner.compiling import show_cpu_kernels
+
+            show_cpu_kernels()
+        if warm:
+            with tempfile.TemporaryDirectory() as folder:
+                warm_profiler(self.device, Path(folder))
+        return self._opened()
+
+    def do_open_nothing(self, _: None) -> Opened:
+        """Describe the host alone, without torch: for points that do nothing."""
+        from runner.environment import describe_host
+
+        described = describe_host()
+        return Opened("none", dict(described.columns), dict(described.attributes))
+
+    def _opened(self) -> Opened:
+        import torch
+
+        from runner.environment import describe
+
+        assert self.device is not None
+        described = describe(self.device.kind, self.device.index, torch.get_num_threads())
+        return Opened(self.device.kind, dict(described.columns), dict(described.attributes))
+
+    def do_roofs(self, _: None) -> list[dict[str, Any]]:
+        """Measure the device's ceilings."""
+        from runner.roofs import measure_roofs
+
+        assert self.device is not None
+        return measure_roofs(self.device)
+
+    def do_measure(self, task: Any) -> Any:
+        """Measure a point in its steady state."""
+        from runner.measure import measure
+
+        assert self.device is not None
+        return measure(task, self.device)
+
+    def do_first_steps(self, task: Any) -> Any:
+        """Measure a cold point's first steps."""
+        from runner.measure import measure_first_steps
+
+        assert self.device is not None
+        return measure_first_steps(task, self.device)
+
+    def do_cold_profile(self, task: Any) -> Any:
+        """Profile a cold point."""
+        from runner.measure import measure_cold_profile
+
+        assert self.device is not None
+        return measure_cold_profile(task, self.device)
+
+    def do_call(self, point: Any) -> None:
+        """Call a step that does nothing, once."""
+        point.spec.function(point)()
+
+
+def serve(socket: Connection) -> None:
+    """Answer until the parent closes the socket; what cannot be answered is answered with the exception's text."""
+    worker = Worker()
+    while True:
+        try:
+            what, argument = socket.recv()
+        except EOFError:
+            return
+        try:
+            socket.send(("done", worker.answer(what, argument)))
+        except Exception as error:
+            socket.send(("error", f"{type(error).__name__}: {error}"))
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    serve(Connection(int(sys.argv[1])))
