@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import duckdb
 
@@ -18,7 +18,10 @@ REPORT = Path("outputs/report.html")
 LAW_SHARE = 0.95
 """Share of points that must keep the step law within 5 %."""
 
-AXES = "workload, size, dtype, batch, compile, dynamic, warmup, device, params"
+AXES = (
+    "workload, size, dtype, batch, compile, CASE WHEN compile <> 'false' THEN dynamic END AS dynamic, "
+    "warmup, device, nullif(params, '{}') AS params"
+)
 ORDER = "environment_id, workload, dtype, batch, compile, dynamic, warmup, device, params, size"
 
 WELL, NOTHING_DONE, FIGURE_MISSED, INTERRUPTED = 0, 1, 2, 130
@@ -26,7 +29,7 @@ WELL, NOTHING_DONE, FIGURE_MISSED, INTERRUPTED = 0, 1, 2, 130
 
 @dataclass(frozen=True)
 class View:
-    """A relation as a command: `shown` are the columns of its table, all columns go to the other formats."""
+    """A relation as a command: `shown` are the columns of its table; the other formats have all columns."""
 
     help: str
     order: str
@@ -36,22 +39,23 @@ class View:
 VIEWS = {
     "bounds": View(
         "what binds each point, why, and what it would gain without overhead",
-        ORDER,
+        f"{ORDER}, point_id",
         f"{AXES}, wall_us, issue_us, device_us, floor_us, bound, margin, gain, reason",
     ),
     "crossovers": View(
         "where along an axis the overhead stops binding",
         f"axis, {ORDER}",
-        f'{AXES}, axis, "text" AS crossover, status, reason, command',
+        f'{AXES}, axis, "text" AS crossover, status, reason',
     ),
     "law": View(
         "how well wall = max(issue, device) holds, and who agrees with the bounds",
-        ORDER,
-        f"{AXES}, bound, wall_us, model_us, deviation, margin, slopes_verdict, slopes_agree, replay_verdict, replay_agrees",
+        f"{ORDER}, point_id",
+        f"{AXES}, bound, wall_us, model_us, deviation, margin, "
+        "slopes_verdict, slopes_agree, replay_verdict, replay_agrees",
     ),
     "points": View(
         "the points, their runs combined",
-        ORDER,
+        f"{ORDER}, point_id",
         f"{AXES}, runs, ok_runs, status, wall_us, issue_us, device_us, replay_us, single_us, busy_us, floor_us, reason",
     ),
     "runs": View(
@@ -68,7 +72,8 @@ VIEWS = {
     "kernels": View(
         "kernels of each run: launch parameters, times, occupancy",
         "run_id, total_us DESC, name, grid, block",
-        "run_id, name, grid, block, registers_per_thread, shared_memory_bytes, calls, median_us, total_us, occupancy, waves",
+        "run_id, name, grid, block, registers_per_thread AS registers, shared_memory_bytes, calls, median_us, "
+        "total_us, occupancy, waves",
     ),
     "perturbation": View(
         "host time with and without the profiler",
@@ -91,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the result goes to stdout, talk to stderr. Returns the exit code."""
     try:
         given = parser().parse_args(arguments)
-        code: int = given.run(given)
+        code = _run(given)
         sys.stdout.flush()
         return code
     except (StoreError, OutputError) as error:
@@ -110,7 +115,7 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(prog="python -m analysis", description="Verdicts of a store of measured points.")
     commands = top.add_subparsers(metavar="NAME", required=True)
     for name, view in VIEWS.items():
-        run = _run_law if name == "law" else _run_view
+        run = {"law": _run_law, "crossovers": _run_crossovers}.get(name, _run_view)
         _add(commands, name, view.help, run, formats=True).set_defaults(name=name)
     query = _add(commands, "sql", "the result of a query; DESCRIBE runs lists columns", _run_sql, formats=True)
     query.add_argument("query", help="a query over the relations above, events and samples")
@@ -134,13 +139,126 @@ def _add(
     return command
 
 
+def _run(given: argparse.Namespace) -> int:
+    """Run the command, and again where a file that was live when the store was opened has vanished since."""
+    try:
+        code: int = given.run(given)
+    except duckdb.IOException:
+        code = given.run(given)
+    return code
+
+
 def _run_view(given: argparse.Namespace) -> int:
     with open_store(given.store) as connection:
-        write_rows(connection, _query(connection, given.name, given.format), given.format, given.path)
+        _write_view(connection, given)
     return WELL
+
+
+def _run_crossovers(given: argparse.Namespace) -> int:
+    with open_store(given.store) as connection:
+        _write_view(connection, given)
+        if _on_stdout(given):
+            print("".join(f"\n{sentence}" for sentence in narrowing(connection)), end="")
+    return WELL
+
+
+def _run_law(given: argparse.Namespace) -> int:
+    with open_store(given.store) as connection:
+        sentences, holds = law_in_words(connection)
+        stdout = _on_stdout(given)
+        print("\n".join(sentences), end="\n\n" if stdout else "\n", file=sys.stdout if stdout else sys.stderr)
+        _write_view(connection, given)
+    return WELL if holds else FIGURE_MISSED
 
 
 def _run_sql(given: argparse.Namespace) -> int:
     with open_store(given.store) as connection:
         write_rows(connection, given.query, given.format, given.path)
     return WELL
+
+
+def _run_report(given: argparse.Namespace) -> int:
+    from analysis.report import write_report
+
+    with open_store(given.store) as connection:
+        print(write_report(connection, given.path or REPORT))
+    return WELL
+
+
+def _on_stdout(given: argparse.Namespace) -> bool:
+    """The result is a table on stdout, where words may stand beside it."""
+    return given.format == "table" and given.path is None
+
+
+def _write_view(connection: duckdb.DuckDBPyConnection, given: argparse.Namespace) -> None:
+    view = VIEWS[given.name]
+    columns = view.shown if given.format == "table" else "*"
+    query = f"SELECT {columns} FROM {given.name} ORDER BY {view.order}"
+    if given.format == "table":
+        query = _without_empty_columns(connection, query)
+    write_rows(connection, query, given.format, given.path)
+
+
+def _without_empty_columns(connection: duckdb.DuckDBPyConnection, query: str) -> str:
+    """A query for the same rows without the columns that are NULL in every row: they only widen a table."""
+    connection.execute(f"CREATE TEMP TABLE shown AS {query}")
+    columns = [f'"{row[0]}"' for row in connection.execute("DESCRIBE shown").fetchall()]
+    filled = connection.execute(f"SELECT {', '.join(f'count({column})' for column in columns)} FROM shown").fetchall()[
+        0
+    ]
+    kept = [column for column, count in zip(columns, filled, strict=True) if count] or columns
+    return f"SELECT {', '.join(kept)} FROM shown"
+
+
+def narrowing(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """For every crossing between two values that are far apart: what would narrow it."""
+    rows = connection.execute(
+        f'SELECT axis, "text", command FROM crossovers WHERE command IS NOT NULL ORDER BY axis, {ORDER}'
+    ).fetchall()
+    return [f"to narrow the crossing {text} of {axis}:\n  {command}\n" for axis, text, command in rows]
+
+
+def law_in_words(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], bool]:
+    """Sentences on how well the step law holds in each environment, and whether 95 % of all its points keep it."""
+    result = connection.execute("FROM law_summary ORDER BY environment_id")
+    names = [column[0] for column in result.description or ()]
+    summaries = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+    points = sum(summary["points"] for summary in summaries)
+    within = sum(summary["points_within"] for summary in summaries)
+    if not summaries:
+        return [
+            "The law wall = max(issue, device) needs an asynchronous device; no point here was measured on one."
+        ], True
+    return [_law_sentence(summary) for summary in summaries], within >= LAW_SHARE * points
+
+
+def _law_sentence(summary: dict[str, Any]) -> str:
+    checks = [_agreement(summary, check) for check in ("slopes", "replay") if summary[f"{check}_points"]]
+    return " ".join([f"{summary['environment_id']}:", _deviations(summary), *checks])
+
+
+def _deviations(summary: dict[str, Any]) -> str:
+    if not summary["points"]:
+        return "no point has both terms of the law."
+    return (
+        f"wall = max(issue, device) holds within 5 % on {summary['points_within']} of {summary['points']} points "
+        f"({short(100 * summary['within_frac'])} %); median {short(100 * summary['median_deviation'])} %, "
+        f"worst {short(100 * summary['worst_deviation'])} % ({summary['worst_point']})."
+    )
+
+
+def _agreement(summary: dict[str, Any], check: str) -> str:
+    return (
+        f"The bound agrees with the {check} on {summary[f'{check}_agreeing']} of {summary[f'{check}_points']} points, "
+        f"farther than 10 % from the crossing on {summary[f'{check}_agreeing_outside']} of "
+        f"{summary[f'{check}_points_outside']}."
+    )
+
+
+def _say(message: str) -> int:
+    print(f"python -m analysis: {message}", file=sys.stderr)
+    return NOTHING_DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -26,7 +25,8 @@ Chart = alt.LayerChart | alt.FacetChart
 
 MARKS_WITH_STROKES = 1000
 LAW_TOLERANCE = 0.05
-LARGE, MEDIUM, SMALL = Frame(900, 400), Frame(430, 270), Frame(262, 190)
+WORDS_WIDTH, WORDS_HEIGHT = 98, 40
+LARGE, MEDIUM, SMALL = Frame(900, 360), Frame(420, 270), Frame(240, 200)
 
 
 def frame_for(charts: int) -> Frame:
@@ -53,10 +53,9 @@ def styled(chart: alt.TopLevelMixin, **extra: Any) -> alt.TopLevelMixin:
     return chart.properties(config=theme.config() | extra)
 
 
-def save_png(chart: alt.TopLevelMixin, path: Path, scale: float = 2.0) -> Path:
-    """Write a chart as PNG, without browser or network. Raises OSError where the file cannot be written."""
-    path.write_bytes(vl_convert.vegalite_to_png(styled(chart).to_dict(), scale=scale))
-    return path
+def png(chart: alt.TopLevelMixin, scale: float = 2.0) -> bytes:
+    """A chart as PNG, without browser or network; scale is image pixels a CSS pixel."""
+    return vl_convert.vegalite_to_png(styled(chart).to_dict(), scale=scale)
 
 
 # --- one series: overhead, work and wall against its axis -------------------------------------------------------------
@@ -74,7 +73,7 @@ def rulers(points: Sequence[Row], axis: str, frame: Frame) -> Rulers:
     """Rulers that hold every point given, with room for the names of the regimes above the highest time."""
     times = [time for point in points for part in _TIME_LINES for time in marks.span(point, _COLUMNS[part])]
     x = marks.values_ruler([measured_at(point, axis) for point in points], axis, frame)
-    return Rulers(x, marks.log_ruler(times, "time per step", headroom=0.14))
+    return Rulers(x, marks.log_ruler(times, "time per step", headroom=WORDS_HEIGHT / frame.height))
 
 
 def crossover(points: Sequence[Row], crossing: Row, name: str, frame: Frame, on: Rulers) -> Chart:
@@ -110,7 +109,7 @@ def crossing_sentence(crossing: Row) -> str:
         None if crossing.get(key) is None else theme.size(crossing[key]) for key in ("value", "low", "high")
     )
     words = {
-        "found": f"crosses at {axis} {value}, measured between {low} and {high}",
+        "found": f"crosses at {axis} {value} ({low} to {high})",
         "bracketed": f"crosses between {axis} {low} and {high}",
         "above": f"{theme.OVERHEAD_REGIME} at every {axis} measured" + (f", up to {low}" if low else ""),
         "below": f"{theme.DEVICE_REGIME} at every {axis} measured" + (f", down to {high}" if high else ""),
@@ -138,14 +137,22 @@ def _time_row(point: Row, axis: str, part: str) -> dict[str, Any]:
 
 
 def _regimes(points: Sequence[Row], crossing: Row, x: Ruler, frame: Frame) -> list[alt.Chart]:
-    """Tinted grounds and names of the regimes on either side of the crossing; one where the series never crosses."""
+    """Tinted grounds and names of the regimes on either side of the crossing, as far as the series was measured."""
+    measured = [measured_at(point, crossing["axis"]) for point in points if point.get("wall_us") is not None]
+    if not measured:
+        return []
+    first, last = x.widened(min(measured), max(measured))
     middle = crossing_value(crossing)
-    overhead, device = (theme.OVERHEAD_LINE, theme.OVERHEAD_REGIME), (theme.WORK_LINE, theme.DEVICE_REGIME)
     if middle is not None:
-        left, right = (overhead, device) if overhead_comes_first(points) else (device, overhead)
-        return [*_regime(x, x.low, middle, left, LEFT, frame), *_regime(x, middle, x.high, right, RIGHT, frame)]
-    whole = {"above": (overhead, LEFT), "below": (device, RIGHT)}.get(crossing["status"])
-    return _regime(x, x.low, x.high, *whole, frame) if whole else []
+        left, right = (_OVERHEAD, _DEVICE) if overhead_comes_first(points) else (_DEVICE, _OVERHEAD)
+        words = [_left_words(x, middle, left, frame), _right_words(x, middle, right, frame)]
+        return [_tint(x, first, middle, left), _tint(x, middle, last, right), *words]
+    whole = {"above": _OVERHEAD, "below": _DEVICE}.get(crossing["status"])
+    return [_tint(x, first, last, whole), _words(whole, 8, 13, LEFT)] if whole else []
+
+
+_OVERHEAD = (theme.OVERHEAD_LINE, theme.OVERHEAD_REGIME)
+_DEVICE = (theme.WORK_LINE, theme.DEVICE_REGIME)
 
 
 def overhead_comes_first(points: Sequence[Row]) -> bool:
@@ -167,37 +174,55 @@ def crossing_value(crossing: Row) -> float | None:
     return math.sqrt(low * high) if low and high else None
 
 
-def _regime(
-    x: Ruler, start: float, end: float, regime: tuple[Line, str], side: marks.Side, frame: Frame
-) -> list[alt.Chart]:
-    line, words = regime
+def _tint(x: Ruler, start: float, end: float, regime: tuple[Line, str]) -> alt.Chart:
     ground = alt.Chart(marks.data([{"from": theme.rounded(float(start)), "to": theme.rounded(float(end))}]))
-    tint = ground.mark_rect(color=line.colour, opacity=0.055).encode(x=x.channel(alt.X, "from"), x2="to:Q")
-    left = 8 if side == LEFT else frame.width - 8
-    return [tint, marks.words(words, left, 13, side, line.colour)]
+    return ground.mark_rect(color=regime[0].colour, opacity=0.055).encode(x=x.channel(alt.X, "from"), x2="to:Q")
+
+
+def _left_words(x: Ruler, middle: float, regime: tuple[Line, str], frame: Frame) -> alt.Chart:
+    """The left regime's name, ending at the crossing; in too narrow a regime on a line of its own, from the edge."""
+    room = x.position(middle) * frame.width
+    return _words(regime, room - 7, 13, RIGHT) if room >= WORDS_WIDTH else _words(regime, 4, 29, LEFT)
+
+
+def _right_words(x: Ruler, middle: float, regime: tuple[Line, str], frame: Frame) -> alt.Chart:
+    """The right regime's name, beginning at the crossing; in too narrow a regime on a line of its own, to the edge."""
+    left = x.position(middle) * frame.width
+    fits = frame.width - left >= WORDS_WIDTH
+    return _words(regime, left + 7, 13, LEFT) if fits else _words(regime, frame.width - 4, 29, RIGHT)
+
+
+def _words(regime: tuple[Line, str], left: float, top: float, side: marks.Side) -> alt.Chart:
+    line, words = regime
+    return marks.words(words, theme.rounded(float(left)), top, side, line.ink)
 
 
 def _crossing_marks(crossing: Row, x: Ruler, frame: Frame) -> list[alt.Chart]:
-    """The bracket as a band and the crossing as a labelled rule; nothing where none is stated."""
-    value, low, high = crossing_value(crossing), crossing.get("low"), crossing.get("high")
+    """The bracket as a band and the crossing as a labelled rule, under the regimes' names; empty if none is stated."""
+    value = crossing_value(crossing)
     if value is None:
         return []
-    stated = crossing["status"] == "found"
-    label = theme.size(value) if stated or low is None or high is None else f"{theme.size(low)} … {theme.size(high)}"
-    says = crossing_sentence(crossing)
-    row = {"value": value, "low": low, "high": high, "label": label, "says": says}
-    chart = alt.Chart(marks.data([{key: theme.rounded(each) for key, each in row.items()}]))
-    hover = [alt.Tooltip("says:N", title="crossing")]
-    band = chart.mark_rect(color=theme.MUTED, opacity=0.16).encode(
-        x=x.channel(alt.X, "low"), x2="high:Q", tooltip=hover
+    row = {"value": value, "low": crossing["low"], "high": crossing["high"], "label": _crossing_label(crossing)}
+    says = {"says": crossing_sentence(crossing)}
+    chart = alt.Chart(marks.data([{key: theme.rounded(each) for key, each in row.items()} | says]))
+    down = {"y": alt.value(WORDS_HEIGHT - 4), "y2": alt.value(frame.height), "tooltip": marks.tooltip(says="crossing")}
+    band = chart.mark_rect(color=theme.MUTED, opacity=0.16).encode(x=x.channel(alt.X, "low"), x2="high:Q", **down)
+    rule = chart.mark_rule(color=theme.INK, strokeWidth=1.5, strokeDash=[4, 3])
+    rules = [rule.encode(x=x.channel(alt.X, "value"), **down)] if crossing["status"] == "found" else []
+    return [band, *rules, _crossing_text(chart, x.position(value) * frame.width > WORDS_WIDTH, x)]
+
+
+def _crossing_label(crossing: Row) -> str:
+    ends = ["value"] if crossing["status"] == "found" else ["low", "high"]
+    return " … ".join(theme.size(crossing[end]) for end in ends)
+
+
+def _crossing_text(chart: alt.Chart, fits_left: bool, x: Ruler) -> alt.Chart:
+    """The crossing's label: left of the rule, where the plot is empty above the overhead line, unless it lacks room."""
+    text = chart.mark_text(
+        align=RIGHT if fits_left else LEFT, dx=-6 if fits_left else 6, fontSize=12, fontWeight=700, color=theme.INK
     )
-    right = x.position(value) > 0.72
-    text = chart.mark_text(align=RIGHT if right else LEFT, dx=-6 if right else 6, fontSize=12, fontWeight=700)
-    layers = [text.encode(x=x.channel(alt.X, "value"), y=alt.value(frame.height - 12), text="label:N", tooltip=hover)]
-    if stated:
-        rule = chart.mark_rule(color=theme.INK, strokeWidth=1.5, strokeDash=[4, 3])
-        layers.insert(0, rule.encode(x=x.channel(alt.X, "value"), tooltip=hover))
-    return [band, *layers] if low is not None and high is not None else layers
+    return text.encode(x=x.channel(alt.X, "value"), y=alt.value(WORDS_HEIGHT + 6), text="label:N")
 
 
 def _failed(points: Sequence[Row], x: Ruler, axis: str, frame: Frame) -> list[alt.Chart]:
@@ -238,11 +263,10 @@ def bounds_map(points: Sequence[Row], axis: str, name: Name) -> Chart:
     )
     stroke, width = (theme.FAINT, 1) if len(rows) <= MARKS_WITH_STROKES else (None, 0)
     cells = base.mark_rect(stroke=stroke, strokeWidth=width).encode(color=_bound_colour(rows, "square"))
-    letters = base.mark_text(fontSize=12, fontWeight=600).encode(
-        text="letter:N", color=alt.Color("ink:N", scale=None, legend=None)
-    )
+    ink = alt.when(alt.datum.ink == theme.WHITE).then(alt.value(theme.WHITE)).otherwise(alt.value(theme.DARK))
+    letters = base.mark_text(fontSize=12, fontWeight=600).encode(text="letter:N", color=ink)
     return alt.layer(cells, letters).properties(
-        title=marks.title("What bounds each point", f"a row for each series, a column for each {axis}", LARGE),
+        title=marks.title(f"Bound at each {axis}", "one row a series; blank cells were not part of the sweep", LARGE),
         description=f"Map of bounds: {theme.plural(len(series), 'series')} by {axis}",
         width=alt.Step(step),
         height=alt.Step(26 if len(series) <= 40 else 18),
@@ -273,28 +297,35 @@ def _bound_colour(rows: Sequence[Row], symbol: str) -> alt.Color:
     present = {row["key"] for row in rows}
     looks = [bound for bound in theme.BOUNDS.values() if _key(bound) in present]
     scale = alt.Scale(domain=[_key(look) for look in looks], range=[look.colour for look in looks])
-    legend = alt.Legend(title=None, symbolType=symbol, symbolStrokeColor=theme.MUTED, symbolStrokeWidth=0.5)
+    legend = alt.Legend(symbolType=symbol, symbolStrokeColor=theme.MUTED, symbolStrokeWidth=0.5)
     return alt.Color("key:N", scale=scale, legend=legend)
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------
 
 
-def compile_gain(pairs: Sequence[Row], axis: str, name: str, frame: Frame = MEDIUM) -> Chart:
+def gain_rulers(pairs: Sequence[Row], axis: str, frame: Frame) -> Rulers:
+    """Rulers that hold every pair given and the line at 1, with room for words below the lowest ratio."""
+    ratios = [pair[key] for pair in pairs for key in ("ratio", "low", "high") if pair[key] is not None]
+    ratios.append(0.75 * min(ratios))
+    x = marks.values_ruler([pair["axis_value"] for pair in pairs], axis, frame)
+    return Rulers(x, marks.log_ruler([*ratios, 0.8, 1.25], "eager ÷ compiled", RATIO_LABELS))
+
+
+def compile_gain(pairs: Sequence[Row], axis: str, name: str, frame: Frame, on: Rulers) -> Chart:
     """Eager over compiled time, of wall and of overhead, against the axis; above 1 compiling is faster.
 
     pairs: rows with axis_value, quantity (`wall`, `issue` or `floor`), ratio, low, high (the widest ratio that both
     intervals allow; None where one is unknown), eager_us and compiled_us.
     """
-    rows = [_ratio_row(pair) for pair in sorted(pairs, key=lambda pair: (pair["axis_value"], pair["quantity"]))]
+    rows = [
+        _ratio_row(pair) for pair in sorted(pairs, key=lambda pair: (pair["quantity"] != "wall", pair["axis_value"]))
+    ]
     lines = {row["quantity"]: _TIME_LINES["wall" if row["quantity"] == "wall" else "overhead"] for row in rows}
-    x = marks.values_ruler([row["x"] for row in rows], axis, frame)
-    ratios = [row[key] for row in rows for key in ("value", "low", "high")]
-    y = marks.log_ruler([*ratios, 0.8, 1.25], "eager ÷ compiled", RATIO_LABELS)
     faster = marks.words("↑ compiled is faster", 8, 12, LEFT, theme.MUTED)
     slower = marks.words("↓ eager is faster", 8, frame.height - 12, LEFT, theme.MUTED)
-    layers = [marks.level(1.0, y), faster, slower]
-    return alt.layer(*layers, *marks.lines(rows, lines, x, y, axis)).properties(
+    layers = [marks.level(1.0, on.y), faster, slower]
+    return alt.layer(*layers, *marks.lines(rows, lines, on.x, on.y, axis)).properties(
         title=marks.title(name, _gain_sentence(rows), frame),
         description=f"{name}: eager time over compiled time against {axis}",
         width=frame.width,
@@ -321,7 +352,7 @@ def _gain_sentence(rows: Sequence[Row]) -> str:
     if not walls:
         return "no wall time of both"
     slowest, fastest = (theme.number(each) for each in (min(walls), max(walls)))
-    return f"compiled runs at {slowest} to {fastest} times the eager speed"
+    return f"{slowest}× to {fastest}× the eager speed"
 
 
 def cold_start(steps: Sequence[Row], warm: Row | None, name: str, frame: Frame = MEDIUM) -> Chart:
@@ -384,40 +415,38 @@ def _cold_sentence(rows: Sequence[Row], wall: float | None) -> str:
 
 
 def perturbation(rows: Sequence[Row], name: Name) -> Chart:
-    """Host time of a step under the profiler against the same without it; the diagonal is no inflation.
+    """How many times longer the host takes for a step under the profiler, against the time it takes without.
 
-    rows: rows of `perturbation` (issue_us, profiled_host_us, perturbation = their ratio).
+    rows: rows of `perturbation` (unprofiled_host_us, profiled_host_us, perturbation = their ratio).
     """
     data = [_perturbed(row, name) for row in rows]
-    ruler = marks.log_ruler((row[key] for row in data for key in ("x", "value")), "host time per step, unprofiled")
-    y = Ruler(ruler.low, ruler.high, ruler.ticks, "host time per step, profiled", ruler.labels, "log")
-    chart = alt.Chart(marks.data(data)).mark_point(filled=True, size=64, opacity=0.8)
-    kinds = sorted({row["kind"] for row in data})
-    points = chart.encode(
-        x=ruler.channel(alt.X, "x"),
+    ratios = [row["value"] for row in data]
+    x = marks.log_ruler((row["x"] for row in data), "host time per step without the profiler")
+    y = Ruler(min(0.9, *ratios), 1.1 * max(1.9, *ratios), None, "profiled ÷ unprofiled", RATIO_LABELS, "linear")
+    kinds = sorted({row["kind"] for row in data}, reverse=True)
+    dots = alt.Chart(marks.data(data)).mark_point(filled=True, size=60, opacity=0.85)
+    points = dots.encode(
+        x=x.channel(alt.X, "x"),
         y=y.channel(alt.Y, "value"),
-        color=alt.Color("kind:N", scale=_cycle(kinds, [theme.MUTED, theme.INK]), legend=alt.Legend(title=None)),
-        shape=alt.Shape("kind:N", scale=_cycle(kinds, ["diamond", "circle"])),
+        color=alt.Color("kind:N", scale=_cycle(kinds, [theme.INK, theme.MUTED])),
+        shape=alt.Shape("kind:N", scale=_cycle(kinds, ["circle", "diamond"])),
         tooltip=marks.tooltip(series="point", plain="unprofiled", profiled="profiled", says="inflation"),
     )
-    levels = [_diagonal(ruler, y, factor, dash) for factor, dash in ((1, [1, 0]), (2, [4, 3]))]
-    ratios = [row["ratio"] for row in data]
-    says = f"host time × {median(ratios):.2f} under the profiler (median; up to × {max(ratios):.2f})"
-    return alt.layer(*levels, points).properties(
-        title=marks.title("What profiling costs the host", says, Frame(460, 0)), description=says, width=460, height=340
+    says = f"{median(ratios):.2f} times its own time in the median, {max(ratios):.2f} times at most"
+    return alt.layer(marks.level(1.0, y), points).properties(
+        title=marks.title("What profiling costs the host", says, LARGE), description=says, width=LARGE.width, height=240
     )
 
 
 def _perturbed(row: Row, name: Name) -> dict[str, Any]:
     return {
         "series": name(row),
-        "x": theme.rounded(row["issue_us"]),
-        "value": theme.rounded(row["profiled_host_us"]),
-        "ratio": theme.rounded(row["perturbation"]),
+        "x": theme.rounded(row["unprofiled_host_us"]),
+        "value": theme.rounded(row["perturbation"]),
         "kind": "eager" if row.get("compile") == "false" else "compiled",
-        "plain": theme.time_us(row["issue_us"]),
+        "plain": theme.time_us(row["unprofiled_host_us"]),
         "profiled": theme.time_us(row["profiled_host_us"]),
-        "says": f"× {row['perturbation']:.2f}",
+        "says": f"{row['perturbation']:.2f}×",
     }
 
 
@@ -425,24 +454,14 @@ def _cycle(domain: Sequence[str], looks: Sequence[str]) -> alt.Scale:
     return alt.Scale(domain=list(domain), range=[looks[place % len(looks)] for place in range(len(domain))])
 
 
-def _diagonal(x: Ruler, y: Ruler, factor: float, dash: list[int]) -> Chart:
-    """The line y = factor · x, labelled at its upper end."""
-    start, end = max(x.low, y.low / factor), min(x.high, y.high / factor)
-    ends = [{"x": theme.rounded(each), "y": theme.rounded(each * factor), "label": ""} for each in (start, end)]
-    ends[1]["label"] = f"× {factor:g}"
-    chart = alt.Chart(marks.data(ends)).encode(x=x.channel(alt.X, "x"), y=y.channel(alt.Y, "y"))
-    text = chart.mark_text(align=RIGHT, dx=-8, dy=6, fontSize=11, color=theme.MUTED).encode(text="label:N")
-    return alt.layer(chart.mark_line(color=theme.MUTED, strokeWidth=1, strokeDash=dash), text)
-
-
 def law(rows: Sequence[Row], name: Name) -> Chart:
     """How far wall lies from max(issue, device), against max(issue, device): 0 where the step law holds; band ±5 %.
 
-    rows: rows of `law` (wall_us, model_us = max(issue, device), ratio, bound), each with its axes.
+    rows: rows of `law` with a deviation (wall_us, model_us = max(issue, device), deviation = wall / model - 1, bound).
     """
     data = [_law_row(row, name) for row in rows]
     x = marks.log_ruler((row["x"] for row in data), "max(issue, device) per step")
-    worst = max(0.1, *(abs(row["value"]) for row in data if row["value"] is not None))
+    worst = max(0.1, *(abs(row["value"]) for row in data))
     y = Ruler(-1.15 * worst, 1.15 * worst, None, "wall beyond max(issue, device)", PERCENT_LABELS, "linear")
     band = alt.Chart(marks.data([{"low": -LAW_TOLERANCE, "high": LAW_TOLERANCE}]))
     tint = band.mark_rect(color=theme.MUTED, opacity=0.13).encode(y=y.channel(alt.Y, "low"), y2="high:Q")
@@ -453,7 +472,7 @@ def law(rows: Sequence[Row], name: Name) -> Chart:
         x=x.channel(alt.X, "x"),
         y=y.channel(alt.Y, "value"),
         color=_bound_colour(data, "circle"),
-        shape=alt.Shape("key:N", scale=_bound_shapes(data), legend=None),
+        shape=alt.Shape("key:N", scale=_bound_shapes(data)),
         tooltip=marks.tooltip(
             series="point", bound="bound", wall="wall", model="max(issue, device)", says="difference"
         ),
@@ -474,12 +493,12 @@ def _law_row(row: Row, name: Name) -> dict[str, Any]:
     return {
         "series": name(row),
         "x": theme.rounded(row["model_us"]),
-        "value": theme.rounded(row["ratio"] - 1),
+        "value": theme.rounded(row["deviation"]),
         "bound": bound.name,
         "key": _key(bound),
-        "wall": theme.interval(*marks.span(row, "wall_us")),
+        "wall": theme.time_us(row["wall_us"]),
         "model": theme.time_us(row["model_us"]),
-        "says": f"{row['ratio'] - 1:+.1%}".replace("%", " %"),
+        "says": f"{100 * row['deviation']:+.1f} %",
     }
 
 
@@ -492,6 +511,6 @@ def _bound_shapes(rows: Sequence[Row]) -> alt.Scale:
 def _law_sentence(rows: Sequence[Row]) -> str:
     off = [abs(row["value"]) for row in rows]
     held = sum(each <= LAW_TOLERANCE for each in off)
-    return (
-        f"within 5 % on {held} of {theme.plural(len(off), 'point')}; median {median(off):.1%}, worst {max(off):.1%} off"
-    )
+    middle, worst = (theme.number(100 * each, 2) for each in (median(off), max(off)))
+    points = theme.plural(len(off), "point")
+    return f"within 5 % on {held} of {points}; off by {middle} % in the median, {worst} % at worst"

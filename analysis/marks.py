@@ -50,6 +50,14 @@ class Ruler:
         ticks = alt.Undefined if self.ticks is None else list(self.ticks)
         return kind(f"{field}:Q", scale=scale, axis=alt.Axis(title=self.title, labelExpr=self.labels, values=ticks))
 
+    def widened(self, start: float, end: float) -> tuple[float, float]:
+        """A stretch of the ruler with a little room at both ends, as the ruler has around all values."""
+        if self.kind == "log":
+            room = (self.high / self.low) ** 0.04
+            return max(self.low, start / room), min(self.high, end * room)
+        room = 0.04 * (self.high - self.low)
+        return max(self.low, start - room), min(self.high, end + room)
+
     def position(self, value: float) -> float:
         """Where a value lies on a ruler, from 0 at its low to 1 at its high end."""
         place = math.log if self.kind == "log" else lambda each: each
@@ -100,9 +108,9 @@ def _log_ticks(low: float, high: float) -> list[float]:
     return ticks
 
 
-def data(rows: Sequence[Mapping[str, Any]]) -> alt.Data:
-    """Rows as inline values of a chart."""
-    return alt.Data(values=[dict(row) for row in rows])
+def data(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
+    """Rows as inline values of a chart; equal rows of several layers are stored once in its specification."""
+    return alt.InlineData(values=[dict(row) for row in rows])
 
 
 def title(text: str, subtitle: str, frame: Frame) -> alt.TitleParams:
@@ -111,7 +119,7 @@ def title(text: str, subtitle: str, frame: Frame) -> alt.TitleParams:
 
 
 def _wrapped(text: str, characters: int) -> list[str]:
-    return textwrap.wrap(text, max(24, characters)) or [""]
+    return textwrap.wrap(text, max(24, characters), break_on_hyphens=False) or [""]
 
 
 def tooltip(**titles: str) -> list[alt.Tooltip]:
@@ -150,7 +158,7 @@ def lines(rows: Sequence[Row], looks: Mapping[str, Line], x: Ruler, y: Ruler, ho
         x=across,
         y=y.channel(alt.Y, "value"),
         color=colour,
-        strokeDash=_scaled(alt.StrokeDash, names, [list(look.dash) for look in looks.values()], legend=None),
+        strokeDash=_scaled(alt.StrokeDash, names, [list(look.dash) for look in looks.values()]),
         strokeWidth=alt.when(alt.datum.quantity == "wall").then(wide).otherwise(narrow),
     )
     dots = chart.mark_point(filled=True, size=44, opacity=1).encode(
@@ -163,9 +171,8 @@ def lines(rows: Sequence[Row], looks: Mapping[str, Line], x: Ruler, y: Ruler, ho
     return [spans, drawn, dots]
 
 
-def _scaled(channel: Any, names: Sequence[str], looks: Sequence[Any], **legend: Any) -> Any:
-    scale = alt.Scale(domain=names, range=looks)
-    return channel("quantity:N", scale=scale, **({"legend": alt.Legend(title=None, symbolDash=[1, 0])} | legend))
+def _scaled(channel: Any, names: Sequence[str], looks: Sequence[Any]) -> Any:
+    return channel("quantity:N", scale=alt.Scale(domain=names, range=looks))
 
 
 def span(row: Row, column: str) -> tuple[float | None, float | None, float | None]:

@@ -6,7 +6,7 @@ import math
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -17,8 +17,11 @@ import duckdb
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 BATCH_ROWS = 10_000
+FOLDED = 28
+"""Characters from which on a column of a drawn table may be folded."""
 
 Rows = Iterator[tuple[Any, ...]]
 
@@ -46,7 +49,7 @@ def write_rows(connection: duckdb.DuckDBPyConnection, query: str, format: str, p
 
 
 def write_table(columns: Sequence[str], rows: Rows, stream: IO[str]) -> None:
-    """Write an aligned table of numbers with 4 significant digits: drawn by rich on a terminal, plain text elsewhere."""
+    """Write an aligned table, numbers with 4 significant digits: drawn by rich on a terminal, plain text elsewhere."""
     texts = [[_cell(value) for value in row] for row in rows]
     if stream.isatty():
         _draw(columns, texts, stream)
@@ -111,7 +114,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, (float, Decimal)):
         return short(float(value))
     if isinstance(value, (list, tuple)):
-        return "x".join(map(_cell, value))
+        return ",".join(map(_cell, value))
     return " ".join(str(value).split())
 
 
@@ -122,12 +125,32 @@ def _field(value: Any) -> Any:
 
 
 def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], stream: IO[str]) -> None:
+    """Draw the columns that differ as a table; what is alike in every row is said once, above it."""
+    cells = {column: [row[place] for row in texts] for place, column in enumerate(columns)}
+    alike = {column: rows[0] for column, rows in cells.items() if len(rows) > 1 and len(set(rows)) == 1}
+    drawn = {column: rows for column, rows in cells.items() if column not in alike} or cells
+    if drawn is not cells and alike:
+        stream.write("in every row: " + "  ".join(f"{column}={text}" for column, text in alike.items()) + "\n")
+    width = max(Console(file=stream).width, _least_width(drawn))
+    Console(file=stream, width=width).print(_table(drawn))
+
+
+def _table(cells: Mapping[str, Sequence[str]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in texts:
-        table.add_row(*(cell.replace("[", r"\[") for cell in row))
-    Console(file=stream).print(table)
+    for column, rows in cells.items():
+        table.add_column(Text(column), min_width=min(_width(column, rows), FOLDED), overflow="fold")
+    for row in zip(*cells.values(), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _least_width(cells: Mapping[str, Sequence[str]]) -> int:
+    """Width at which no number is cut: a narrower terminal breaks the lines itself."""
+    return sum(min(_width(column, rows), FOLDED) + 3 for column, rows in cells.items())
+
+
+def _width(column: str, rows: Sequence[str]) -> int:
+    return max(map(len, [column, *rows]))
 
 
 def _rows(result: duckdb.DuckDBPyConnection) -> Rows:

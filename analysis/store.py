@@ -4,11 +4,14 @@ The only things that are read are Parquet files; nothing is ever written in a st
 """
 
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
+import polars as pl
 
 SQL = Path(__file__).parent / "sql"
 
@@ -46,6 +49,9 @@ KINDS = ("runs", "events", "environments", "roofs")
 
 MEMORY_LIMIT = "1GB"
 ATTEMPTS = 5
+FEW_PARTS = 50
+"""Parts that DuckDB reads where they lie. Each costs it 1.5 ms and 0.4 MB whenever a relation over them is read."""
+PARTS_AT_A_TIME = 500
 
 
 class StoreError(Exception):
@@ -71,7 +77,7 @@ def open_store(folder: str | Path) -> duckdb.DuckDBPyConnection:
         except (duckdb.IOException, FileNotFoundError) as error:
             connection.close()
             failure = error
-        except duckdb.Error as error:
+        except (duckdb.Error, pl.exceptions.PolarsError) as error:
             connection.close()
             raise StoreError(f"the store at {folder} cannot be read: {first_line(error)}") from error
     raise StoreError(f"the store at {folder} cannot be read: {first_line(failure)}")
@@ -138,12 +144,43 @@ def _reader(connection: duckdb.DuckDBPyConnection) -> Callable[[Path], set[str]]
 
 def _load(connection: duckdb.DuckDBPyConnection, files: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnection:
     connection.execute((SQL / "_macros.sql").read_text(encoding="utf-8"))
+    folder = _folder_beside(connection)
     for kind in KINDS:
-        connection.execute(f"CREATE VIEW files_{kind} AS {_rows_of(kind, files[kind])}")
+        merged = merge_parts(files[kind], folder / kind)
+        connection.execute(f"CREATE VIEW files_{kind} AS {_rows_of(kind, merged)}")
     for relation in RELATIONS:
         connection.execute((SQL / f"{relation}.sql").read_text(encoding="utf-8"))
     _inherit_comments(connection)
     return connection
+
+
+def merge_parts(files: Sequence[Path], folder: Path) -> list[Path]:
+    """The same rows in fewer files: many parts are copied into large files in `folder`, few stay where they lie."""
+    parts = [file for file in files if not file.name.startswith("all-")]
+    if len(parts) <= FEW_PARTS:
+        return list(files)
+    folder.mkdir(parents=True)
+    merged = [file for file in files if file.name.startswith("all-")]
+    for first in range(0, len(parts), PARTS_AT_A_TIME):
+        merged.append(folder / f"{first}.parquet")
+        _rows_of_parts(parts[first : first + PARTS_AT_A_TIME]).write_parquet(merged[-1])
+    return merged
+
+
+def _rows_of_parts(parts: Sequence[Path]) -> pl.DataFrame:
+    """Rows of all parts: read at once where their columns are alike, as they are in one sweep, else one by one."""
+    try:
+        return pl.scan_parquet(list(parts), glob=False, hive_partitioning=False).collect()
+    except pl.exceptions.PolarsError:
+        tables = [pl.read_parquet(part, glob=False, hive_partitioning=False) for part in parts]
+        return pl.concat(tables, how="diagonal_relaxed")
+
+
+def _folder_beside(connection: duckdb.DuckDBPyConnection) -> Path:
+    """A temporary folder, outside the store, that goes when the connection does."""
+    folder = tempfile.mkdtemp(prefix="crossover-")
+    weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _rows_of(kind: str, files: Sequence[Path]) -> str:
@@ -157,14 +194,16 @@ def _read_parquet(files: Sequence[Path]) -> str:
 
 
 def _inherit_comments(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give every column without a comment that of the first relation that has a column of its name."""
+    """Give every column of a public relation without a comment that of the first relation with a column of its name."""
     known: dict[str, str] = {}
+    inherited = []
     for relation, column, comment in _comments(connection):
         if comment is not None:
             known.setdefault(column, comment)
-        elif column in known:
+        elif column in known and not relation.startswith("_"):
             text = known[column].replace("'", "''")
-            connection.execute(f"""COMMENT ON COLUMN {relation}."{column}" IS '{text}'""")
+            inherited.append(f"""COMMENT ON COLUMN {relation}."{column}" IS '{text}';""")
+    connection.execute("BEGIN; " + " ".join(inherited) + " COMMIT")
 
 
 def _comments(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str | None]]:

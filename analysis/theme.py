@@ -18,6 +18,7 @@ FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 INK = "#1b1f24"
 MUTED = "#59636e"
 FAINT = "#d9dee3"
+WHITE, DARK = "#ffffff", "#10141a"
 SIGNIFICANT_DIGITS = 6
 SEPARATOR = " · "
 
@@ -39,7 +40,7 @@ BOUNDS: dict[str, Bound] = {
         Bound(
             "overhead-bound",
             "#d55e00",
-            "#ffffff",
+            DARK,
             "O",
             "issuing the step takes longer than the device needs for it: fewer or larger launches help, "
             "a faster kernel does not",
@@ -47,7 +48,7 @@ BOUNDS: dict[str, Bound] = {
         Bound(
             "compute-bound",
             "#0072b2",
-            "#ffffff",
+            WHITE,
             "C",
             "the device is busy, and the measured arithmetic roof explains its time: only fewer FLOPs or "
             "a cheaper dtype help",
@@ -55,14 +56,14 @@ BOUNDS: dict[str, Bound] = {
         Bound(
             "memory-bound",
             "#009e73",
-            "#ffffff",
+            DARK,
             "M",
             "the device is busy moving bytes at the measured bandwidth: fusing operations or smaller dtypes help",
         ),
         Bound(
             "device-bound",
             "#56b4e9",
-            "#10141a",
+            DARK,
             "D",
             "the device is busy, but neither roof explains its time; the reason says why "
             "(underfilled, inefficient, mixed, no cost model)",
@@ -70,33 +71,33 @@ BOUNDS: dict[str, Bound] = {
         Bound(
             "serialized",
             "#cc79a7",
-            "#10141a",
+            DARK,
             "S",
             "host and device wait for each other, so their times add up: remove the blocking calls that are named",
         ),
-        Bound("input-bound", "#e69f00", "#10141a", "I", "the step waits for its data: speed up loading or prefetch"),
+        Bound("input-bound", "#e69f00", DARK, "I", "the step waits for its data: speed up loading or prefetch"),
         Bound(
             "communication-bound",
             "#5d3a9b",
-            "#ffffff",
+            WHITE,
             "N",
             "the step waits for other devices: overlap communication with computation or send less",
         ),
         Bound(
             "balanced",
             "#f0e442",
-            "#10141a",
+            DARK,
             "=",
             "the interval of overhead / work holds 1: too close to the crossing to name a side",
         ),
         Bound(
             "unknown",
             "#c8ced4",
-            "#10141a",
+            DARK,
             "?",
             "not decided; the reason says what is missing or could not be measured",
         ),
-        Bound("not measured", "#ffffff", "#10141a", "×", "the point failed or was skipped; the reason is listed"),
+        Bound("not measured", "#ffffff", DARK, "×", "the point failed or was skipped; the reason is listed"),
     )
 }
 NOT_MEASURED = BOUNDS["not measured"]
@@ -104,18 +105,19 @@ NOT_MEASURED = BOUNDS["not measured"]
 
 @dataclass(frozen=True)
 class Line:
-    """How one quantity is drawn: colour, dash pattern (pixels on, off), marker of Vega, width in pixels."""
+    """How one quantity is drawn: colour, ink of its words, dashes (pixels on, off), marker of Vega, width in pixels."""
 
     colour: str
+    ink: str
     dash: tuple[int, ...]
     shape: str
     width: float
 
 
 # Wall follows the larger of the other two: a wide pale line lies under them instead of hiding them.
-WALL_LINE = Line("#9aa4ae", (1, 0), "circle", 5.0)
-OVERHEAD_LINE = Line("#d55e00", (7, 3), "square", 1.8)
-WORK_LINE = Line("#0072b2", (2, 3), "triangle-up", 1.8)
+WALL_LINE = Line("#9aa4ae", MUTED, (1, 0), "circle", 5.0)
+OVERHEAD_LINE = Line("#d55e00", "#a84300", (7, 3), "square", 1.8)
+WORK_LINE = Line("#0072b2", "#005c8f", (2, 3), "triangle-up", 1.8)
 
 OVERHEAD_REGIME, DEVICE_REGIME = "overhead-bound", "device-bound"
 
@@ -156,10 +158,8 @@ def number(value: float | int | None, digits: int = 3) -> str:
 
 
 def size(value: float | int) -> str:
-    """A value of a numeric axis: whole numbers and large ones in full, others to four digits."""
-    if abs(value) >= 1000:
-        return f"{round(value):,}"
-    return f"{int(value):,}" if value == int(value) else number(value, 4)
+    """A value of a numeric axis: whole numbers in full, others of 100 and more rounded, else three digits."""
+    return f"{round(value):,}" if abs(value) >= 100 or value == int(value) else number(value)
 
 
 def time_us(value: float | None) -> str:
@@ -192,10 +192,18 @@ def roof_word(roof: str) -> str:
     return words.get(roof, roof)
 
 
+def span_us(value: float | None, low: float | None, high: float | None) -> str:
+    """`low to high` of a time, in the unit of the value; empty where one is unknown."""
+    if value is None or low is None or high is None:
+        return ""
+    divisor = next((size for size in (1e6, 1e3) if abs(value) >= size), 1.0)
+    return f"{number(low / divisor)} to {number(high / divisor)}"
+
+
 def compile_word(mode: str | None) -> str:
-    """The axis `compile` in words: eager, compiled, or compiled and its mode."""
+    """The axis `compile` in words: eager, compiled, or the mode of torch.compile."""
     words = {None: "", "false": "eager", "true": "compiled"}
-    return words.get(mode, f"compiled ({mode})")
+    return words.get(mode, str(mode))
 
 
 def plural(count: int, noun: str) -> str:
@@ -224,27 +232,39 @@ def _plain(value: Any) -> str:
 class SeriesNames:
     """Names series by what tells them apart.
 
-    The workload, dtype, batch and compile mode always stand in a name; a further setting only where the rows given
-    disagree on it, so that what is common to all is not repeated in every title.
+    The workload, dtype, batch, compile mode and a warm-up that is not the usual one always stand in a name; a further
+    setting only where the rows given disagree on it, so that what is common to all is not repeated in every title.
     """
 
-    _SETTINGS = ("dynamic", "warmup", "device")
+    _SETTINGS = ("dynamic", "device")
 
-    def __init__(self, rows: Iterable[Row], axis: str = "size") -> None:
-        self.axis = axis
+    def __init__(self, rows: Iterable[Row], axis: str = "size", said: Sequence[str] = ()) -> None:
+        """rows: all that need names; axis: what varies within a series; said: columns that a heading already names."""
+        self.axis, self.said = axis, said
         rows = list(rows)
-        self._settings = [name for name in self._SETTINGS if len({row.get(name) for row in rows}) > 1]
+        self._settings = [
+            name for name in self._SETTINGS if name not in said and len({row.get(name) for row in rows}) > 1
+        ]
         params = [json_params(row) for row in rows]
         keys = sorted({key for each in params for key in each} - {axis})
         self._params = [key for key in keys if len({json.dumps(each.get(key)) for each in params}) > 1]
 
     def __call__(self, row: Row) -> str:
-        words = [row.get("workload"), self._size(row), row.get("dtype"), self._batch(row)]
-        words.append(compile_word(row.get("compile")))
+        words = [
+            None if "workload" in self.said else row.get("workload"),
+            self._size(row),
+            row.get("dtype"),
+            self._batch(row),
+        ]
+        words += [compile_word(row.get("compile")), self._warmup(row)]
         words += [f"{name} {_plain(row[name])}" for name in self._settings if row.get(name) is not None]
         params = json_params(row)
         words += [f"{key} {_plain(params[key])}" for key in self._params if params.get(key) is not None]
         return SEPARATOR.join(str(word) for word in words if word)
+
+    def _warmup(self, row: Row) -> str | None:
+        words = {"true": None, None: None, "false": "cold"}
+        return words.get(row.get("warmup"), f"{row.get('warmup')} warm-up steps")
 
     def _size(self, row: Row) -> str | None:
         return None if self.axis == "size" or row.get("size") is None else f"size {row['size']:,}"
@@ -269,7 +289,9 @@ def config() -> dict[str, Any]:
             "labelPadding": 5,
             "titlePadding": 8,
         },
-        "legend": {**text, "titleFontWeight": "normal", "orient": "top", "symbolSize": 70, "symbolStrokeWidth": 0},
+        # Room for the widest label of a time, so that plots one below the other begin at the same place.
+        "axisY": {"minExtent": 46},
+        "legend": {**text, "title": None, "orient": "top", "symbolSize": 70, "symbolStrokeWidth": 0},
         "title": {
             "anchor": "start",
             "frame": "group",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +13,15 @@ RESUMED = "torch_dynamo_resume_in_"
 
 
 def compiled(function: Callable[..., Any], mode: bool | str, dynamic: bool | None) -> Callable[..., Any]:
-    """The function under torch.compile; unchanged with mode False."""
+    """The function under torch.compile; unchanged with mode False.
+
+    Fused CPU kernels are made to appear in profiles by name; torch leaves them out otherwise.
+    """
     if mode is False:
         return function
+    from torch._inductor import config
+
+    config.cpp.enable_kernel_profile = True
     return torch.compile(function, mode=None if mode is True else mode, dynamic=dynamic)
 
 
@@ -27,8 +34,9 @@ def separate(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def forget() -> None:
     """Empty torch's compile caches and counters in this process: one point's compilations never serve the next."""
-    torch._dynamo.reset()
-    forget_counters()
+    if "torch._dynamo" in sys.modules:  # importing it takes seconds, and nothing was compiled without it
+        torch._dynamo.reset()
+        forget_counters()
 
 
 def forget_counters() -> None:
@@ -40,7 +48,7 @@ def forget_counters() -> None:
 
 
 def facts() -> dict[str, Any]:
-    """What has been compiled since `forget`: seconds, compilations, reasons of recompiling, graph breaks, cache hits."""
+    """What was compiled since `forget`: seconds, compilations, reasons of recompiling, graph breaks, cache hits."""
     from torch._dynamo import utils
 
     records = [each for each in utils.get_compilation_metrics() if getattr(each, "co_name", None)]
@@ -50,13 +58,6 @@ def facts() -> dict[str, Any]:
         "seconds": sum(getattr(each, "entire_frame_compile_time_s", None) or 0.0 for each in frames),
         "compilations": len(frames),
         "reasons": [each.recompile_reason for each in frames if getattr(each, "recompile_reason", None)],
-        "graph_breaks": sum(each.co_name.startswith(RESUMED) for each in frames),
+        "graph_breaks": sum(str(each.co_name).startswith(RESUMED) for each in frames),
         "cache_hits": inductor.get("fxgraph_cache_hit", 0) + autograd.get("autograd_cache_hit", 0),
     }
-
-
-def show_cpu_kernels() -> None:
-    """Make fused CPU kernels appear in profiles by name; torch leaves them out otherwise."""
-    from torch._inductor import config
-
-    config.cpp.enable_kernel_profile = True

@@ -135,7 +135,7 @@ class Cuda(Device):
     # -- what only an asynchronous device offers ----------------------------------------------------------------------
 
     def sleep(self, us: float) -> None:
-        """Queue `us` microseconds of device time in which nothing is computed. It counts cycles: a lower clock is longer."""
+        """Queue `us` microseconds of idle device time. It counts cycles: at a lower clock it takes longer."""
         torch.cuda._sleep(max(1, round(us * self.cycles_per_us)))
 
     def mark(self) -> torch.cuda.Event:
@@ -186,15 +186,20 @@ class Cuda(Device):
 DEVICES: dict[str, type[Device]] = {each.kind: each for each in (Cpu, Cuda)}
 
 
-def best_kind() -> str:
-    """The device that `auto` means on this machine."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
+class NoDevice(Exception):
+    """A kind of device that torch cannot use on this machine: says so, with the cure."""
+
+
+def usable_kinds() -> tuple[str, ...]:
+    """Kinds that torch can use on this machine, the best last."""
+    return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
 
 
 def open_device(kind: str, index: int = 0) -> Device:
-    """The device of a kind. Raises RuntimeError with the cure where torch cannot use it."""
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise RuntimeError(
-            "device=cuda: torch sees no CUDA device here; see `python -m runner doctor`, or write device=cpu"
-        )
+    """The device of a kind; `auto` is the best there is. Raises NoDevice."""
+    usable = usable_kinds()
+    if kind == "auto":
+        kind = usable[-1]
+    if kind not in usable:
+        raise NoDevice(f"device={kind}: torch can use {', '.join(usable)} here; see `python -m runner doctor`.")
     return DEVICES[kind](index)

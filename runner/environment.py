@@ -84,7 +84,7 @@ def describe(device_kind: str, device_index: int, threads: int) -> Environment:
 
 
 def describe_host() -> Environment:
-    """The environment of points that use no device and no torch: the torch it names is the installed one, not imported."""
+    """The environment of points that use no device and no torch: it names the torch that is installed."""
     version = _installed("torch")
     threads = len(host.affinity() or ()) or (os.cpu_count() or 1)
     return _describe("cpu", _Device({"device_name": host.cpu_model()}), version, {"torch": version}, threads)

@@ -4,42 +4,68 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-from hydra.errors import HydraException
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import OmegaConf
 
-from runner.point import PointError
+from runner.composition import CONF
 from runner.process import WorkerDied, WorkerError
 from runner.store import StoreError
 
 
+def plainly(error: Exception) -> str | None:
+    """The sentence of an error that already is one; None for every other, which is a fault of ours."""
+    return str(error) if isinstance(error, StoreError | WorkerDied | WorkerError) else None
+
+
+def wrong_input(error: Exception) -> str | None:
+    """The sentence of any error raised while the command line is read and checked."""
+    return sentence(f"{error} {error.__cause__ or ''}")
+
+
 @contextmanager
-def told_in_one_sentence() -> Iterator[None]:
-    """Turn every error of the input or the machine into a sentence on stderr and exit code 1."""
+def in_one_sentence(tell: Callable[[Exception], str | None] = plainly) -> Iterator[None]:
+    """Turn errors into a sentence on stderr and exit code 1, wrong usage of options included."""
     try:
         yield
-    except (PointError, StoreError, WorkerDied, WorkerError) as error:
-        _leave(str(error))
-    except (HydraException, OmegaConfBaseException) as error:
-        _leave(sentence(error))
+    except Exception as error:
+        told = tell(error)
+        if told is None:
+            raise
+        print(f"error: {told}", file=sys.stderr)
+        sys.exit(1)
+    except SystemExit as end:
+        sys.exit(1 if end.code == 2 else end.code)
 
 
-def sentence(error: Exception) -> str:
-    """Hydra's and OmegaConf's messages run over several lines, of which the first says what came."""
-    text = str(error)
+def sentence(text: str) -> str:
+    """Hydra's and OmegaConf's messages run over several lines, of which one says what came."""
     if missing := re.search(r"Could not override '([^']+)'", text):
-        return f"{missing[1]}: there is no such key; allowed are the keys of conf/config.yaml, see `python -m runner --cfg job`."
-    if group := re.search(r"In '[^']*': Could not find '(\w+)/([^']*)'(?:\s+Available options in '\w+':\s+(.*))?", text, re.S):
-        allowed = ", ".join((group[3] or "").split("Config search path")[0].split())
-        return f"{group[1]}={group[2]}: allowed is {allowed or 'a file of conf/' + group[1]}."
-    if "Ambiguous value for argument" in text:
-        given = re.search(r"argument '([^']+)'", text)
-        return f"{given[1] if given else 'a list'}: several values make a sweep; write `python -m runner -m ...`."
+        return _no_such_key(missing[1])
+    if group := re.search(r"Could not find '([\w/]+)/([^'/]*)'", text):
+        allowed = ", ".join(sorted(path.stem for path in (CONF / group[1]).glob("*.yaml")))
+        return f"{group[1]}={group[2]}: allowed is {allowed or 'nothing'}; these are the files of conf/{group[1]}."
+    if given := re.search(r"Ambiguous value for argument '([^']+)'", text):
+        return f"{given[1]}: several values make a sweep; write `python -m runner -m {given[1]}`."
     return " ".join(text.split("\n\n")[0].split())
 
 
-def _leave(message: str) -> None:
-    print(f"error: {message}", file=sys.stderr)
-    sys.exit(1)
+def _no_such_key(key: str) -> str:
+    """A key that does not exist, and those that do at its place."""
+    owner, _, name = key.rpartition(".")
+    if owner == "workload":
+        return f"{key}: this workload has no parameter {name}; see its file in conf/workload."
+    place = CONF / owner / "default.yaml" if owner else CONF / "config.yaml"
+    return f"{key}: there is no such key; allowed are {', '.join(_keys(place)) or 'those of conf/config.yaml'}."
+
+
+def _keys(path: Path) -> list[str]:
+    """Top-level keys of a configuration file, the groups of its defaults included."""
+    if not path.exists():
+        return []
+    content = OmegaConf.to_container(OmegaConf.load(path))
+    assert isinstance(content, dict)
+    groups = [next(iter(entry)) for entry in content.pop("defaults", []) if isinstance(entry, dict)]
+    return [str(key) for key in (*groups, *content) if " " not in str(key) and key != "hydra"]

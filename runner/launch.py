@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import gzip
 import os
-import shlex
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig
 
@@ -29,23 +26,27 @@ from runner.window import summarize
 FAILURES = ("failed", "oom", "timeout", "crashed")
 
 
-def launch(configs: Sequence[DictConfig]) -> None:
-    """Check all points, measure them in the order given, write each as it comes.
+def checked(configs: Sequence[DictConfig]) -> list[Job]:
+    """The jobs of all configurations. Raises PointError for the first value that is not allowed."""
+    return [Job.checked(config) for config in configs]
 
-    Exits with 2 if a point failed. Raises PointError before anything runs, StoreError and WorkerError if nothing can.
+
+def launch(jobs: Sequence[Job]) -> int:
+    """Measure all points in the order given, and write each as it comes; the exit code, 2 if one failed.
+
+    Raises StoreError, WorkerDied and WorkerError, before the first point where nothing can be measured.
     """
-    jobs = [Job.checked(config) for config in configs]
     store = Store(jobs[0].store)
     store.check()
     progress = Progress(len(jobs), store.folder)
     with Crew(store) as crew:
+        crew.refuse_missing(jobs)
         sweep = Sweep(new_id(), store, crew, progress)
         for position, job in enumerate(jobs):
             sweep.run(position, job)
         sweep.finish()
     progress.summary()
-    if progress.failed:
-        sys.exit(2)
+    return 2 if progress.failed else 0
 
 
 @dataclass
@@ -69,7 +70,6 @@ class Crew:
         self.store = store
         self.wanted: str | None = None
         self.station: Station | None = None
-        self.known: dict[str, Station] = {}
 
     def __enter__(self) -> Crew:
         return self
@@ -82,6 +82,13 @@ class Crew:
         if self.station is not None:
             self.station.worker.close()
         self.station, self.wanted = None, None
+
+    def refuse_missing(self, jobs: Sequence[Job]) -> None:
+        """Open the first device and refuse the sweep if it asks for one that this machine lacks. Raises WorkerError."""
+        working = [job for job in jobs if not job.point.spec.idle]
+        kinds = self.at(working[0]).opened.kinds if working else ()
+        for kind in {job.point.device for job in working} - {"auto", *kinds}:
+            raise WorkerError(f"device={kind}: torch can use {', '.join(kinds)} here; see `python -m runner doctor`.")
 
     def at(self, job: Job) -> Station:
         """The station for a point; a worker is started where none is open on that device. Raises WorkerDied."""
@@ -140,9 +147,7 @@ class Sweep:
         """Measure one point; whatever happens to it becomes a row."""
         self.progress.begin(position, job.point)
         station = self.crew.at(job)
-        identity = tables.Identity(
-            new_id(), self.sweep_id, station.environment_id, datetime.now(UTC), position
-        )
+        identity = tables.Identity(new_id(), self.sweep_id, station.environment_id, datetime.now(UTC), position)
         job = _resolved(job, station.opened.kind)
         folder = Path(tempfile.mkdtemp(prefix="crossover-"))
         task = Task(
@@ -220,11 +225,6 @@ class Sweep:
         if done.table is not None:
             kept["table"] = self.store.write_artifact(self.sweep_id, f"{name}.txt", done.table.encode())
         return kept
-
-
-def command() -> str:
-    """The command line as it was typed, for messages."""
-    return shlex.join(["python", "-m", "runner", *sys.argv[1:]])
 
 
 def _resolved(job: Job, kind: str) -> Job:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from runner.statistics import Estimate
 
@@ -109,9 +110,7 @@ def crossing(series: Sequence[tuple[float, Verdict]]) -> Crossing:
     if len(points) < 2 or any(verdict.bound in (SERIAL, UNKNOWN) for _, verdict in points):
         return Crossing("unknown")
     sided = [(place, verdict) for place, verdict in points if verdict.bound != BALANCED]
-    changes = [
-        (left, right) for left, right in zip(sided, sided[1:], strict=False) if left[1].bound != right[1].bound
-    ]
+    changes = [(left, right) for left, right in pairwise(sided) if left[1].bound != right[1].bound]
     if not sided:
         return Crossing("unknown")
     if not changes:

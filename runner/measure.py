@@ -1,4 +1,4 @@
-"""Measuring one point in a worker: prepare, warm up, take the times, then the profile. No store, no configuration here."""
+"""Measuring one point in a worker: prepare, warm up, take the times, then the profile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import gc
 import itertools
 import math
-import statistics
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,14 +19,14 @@ from runner import compiling, timing
 from runner.clock import Clock, host_clock
 from runner.condition import HostCounters
 from runner.device import Device
-from runner.point import Point
+from runner.point import Point, Schedule
 from runner.profiling import record, warm_profiler
 from runner.rounds import Quantity, Rounds, Sample, Target, take_rounds
-from runner.task import Measurement, Task
+from runner.slopes import take_slopes
+from runner.task import Measurement, Recorder, Task
 from runner.workloads import Operation
 
 Step = Callable[[], Any]
-SLOPE_TARGET = Target("slopes", 0.005, 0.1)
 MOST_INPUTS = 512
 
 
@@ -41,6 +41,16 @@ class Skipped(Exception):
 def measure(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
     """Measure a point in its steady state. Whatever goes wrong is an answer with status and reason."""
     return _guarded(lambda facts: _warm(task, device, clock, facts), task, device, clock)
+
+
+def rehearse(device: Device) -> None:
+    """Measure a tiny point and forget it: the first profiler session, graph and product of a process take seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        schedule, dtype = Schedule(0, 0, 1), "fp32"
+        point = Point("matmul_add", (), 2, dtype, None, False, False, True, device.kind, schedule, "warm", None, 0)
+        measure(
+            Task(point, Target("rehearsal", 1.0, 0.01), math.inf, True, Recorder(), False, {}, Path(folder)), device
+        )
 
 
 def measure_first_steps(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
@@ -116,9 +126,7 @@ def _refuse_impossible(task: Task, device: Device) -> None:
     cost = point.spec.cost(point)
     estimate = predicted_step_s(cost.operations, point.dtype, task.roofs) if cost else None
     if estimate is not None and estimate > task.max_step_s:
-        raise Skipped(
-            f"a step is predicted to take {estimate:.3g} s, above max_step_s={task.max_step_s:g}", estimate
-        )
+        raise Skipped(f"a step is predicted to take {estimate:.3g} s, above max_step_s={task.max_step_s:g}", estimate)
 
 
 def _failure(error: Exception) -> tuple[str, str]:
@@ -153,8 +161,10 @@ def _warm(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Me
     gc.collect()
     gc.disable()
     try:
-        take = _asynchronous if device.asynchronous else partial(_synchronous, floor=floor)
-        rounds, slopes = take(task, step, device, clock, facts)
+        if floor is None:
+            rounds, slopes = _asynchronous(task, step, device, clock, facts)
+        else:
+            rounds, slopes = _synchronous(task, step, floor, device, clock, facts), {}
     finally:
         gc.enable()
     facts |= {"stopped": rounds.stopped, "rounds": rounds.count, "measured_s": rounds.seconds}
@@ -207,9 +217,7 @@ def _warmed(task: Task, step: Step, device: Device, clock: Clock) -> dict[str, A
     return {"warmup_steps": done.steps} | ({} if done.steady else {"unsteady": True})
 
 
-def _synchronous(
-    task: Task, step: Step, device: Device, clock: Clock, facts: dict[str, Any], floor: Step
-) -> tuple[Rounds, dict[str, list[float]]]:
+def _synchronous(task: Task, step: Step, floor: Step, device: Device, clock: Clock, facts: dict[str, Any]) -> Rounds:
     """wall and floor, on a device where every call returns when its work is done."""
     wall_steps = timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock))
     floor_steps = timing.steps_for(timing.WALL_SPAN_US / 2, timing.wall_us(floor, 10, device, clock))
@@ -232,7 +240,7 @@ def _synchronous(
     facts["reasons"] = dict.fromkeys(
         ("issue_us", "device_us", "replay_us", "single_us", "blocked_us", "host_slope", "device_slope"), same
     )
-    return rounds, {}
+    return rounds
 
 
 def _asynchronous(
@@ -250,9 +258,12 @@ def _asynchronous(
     decisive = [name for name in ("wall", "issue", "device") if name in quantities]
     rounds = take_rounds(quantities, decisive, task.target, clock)
     if not task.slopes:
-        reasons |= dict.fromkeys(("host_slope", "device_slope"), "slopes are taken at every n-th point: measure.slopes_every")
+        reasons |= dict.fromkeys(
+            ("host_slope", "device_slope"), "slopes are taken at every n-th point: measure.slopes_every"
+        )
         return rounds, {}
-    return rounds, _slopes(step, plan, rounds, device, clock, calls)
+    waits = bool(calls) and "unnamed" not in calls.counts
+    return rounds, take_slopes(step, plan, rounds, device, clock, waits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,15 +278,12 @@ class Blocking:
 
 
 def _blocking(step: Step, device: Any, clock: Clock, facts: dict[str, Any]) -> Blocking:
-    steps = 10
-    with timing.BlockingCalls(clock, device.synchronize).watched() as calls:
-        timing.repeat(step, steps)
-    counts = {name: count / steps for name, count in calls.counts.items()}
+    idle_us, counts = timing.watched_us(step, 10, device, clock, device.synchronize)
     if not counts and device.synchronizes(step):
         counts = {"unnamed": 1.0}
     if counts:
         facts |= {"blocking_calls": counts, "blocked_method": "profile" if "unnamed" in counts else "timed calls"}
-    return Blocking(counts, calls.inside_ns / 1000 / steps)
+    return Blocking(counts, idle_us)
 
 
 def _issue_quantities(
@@ -294,19 +302,14 @@ def _issue_quantities(
     }
 
 
-def _blocked_quantities(
-    step: Step, burst: int, device: Any, clock: Clock, calls: Blocking
-) -> dict[str, Quantity]:
+def _blocked_quantities(step: Step, burst: int, device: Any, clock: Clock, calls: Blocking) -> dict[str, Quantity]:
     """Issue time is what is left of a step without the wait for pending work; the calls' own cost stays in it."""
 
     def blocked() -> float:
-        return max(0.0, timing.blocked_us(step, 2 * burst, device, clock) - calls.idle_us)
+        return max(0.0, timing.watched_us(step, 2 * burst, device, clock)[0] - calls.idle_us)
 
     def issue() -> float:
-        device.synchronize()
-        with timing.BlockingCalls(clock).watched() as watched:
-            per_step = timing.host_us(step, 2 * burst, clock)
-        return per_step - max(0.0, watched.inside_ns / 1000 / (2 * burst) - calls.idle_us)
+        return timing.burst_us(step, 2 * burst, device, clock) - blocked()
 
     return {"blocked": blocked, "issue": issue}
 
@@ -339,64 +342,13 @@ def _per_step(total_us: float | None, steps: int) -> float | None:
     return None if total_us is None else total_us / steps
 
 
-def _slopes(
-    step: Step, plan: timing.Plan, rounds: Rounds, device: Any, clock: Clock, calls: Blocking
-) -> dict[str, list[float]]:
-    """Change of wall for each microsecond of host spin, and of device sleep, added to every step; one value a round.
-
-    Both are compared with the same step to which a spin and a sleep of no length were added. The sleep is timed by
-    events, since it counts cycles of a clock that the power limit lowers.
-    """
-    issue, work = _median(rounds.values("issue")), _median(rounds.values("device"))
-    wall = _median(rounds.values("wall")) or plan.issue_us
-    amount = timing.Perturbation.local(issue or wall, work or wall / 4)
-    spun = [timing.spinning(step, clock, us) for us in (0, amount.host_us)]
-    slept = [_with_sleep(step, device, clock, us, calls) for us in (0, amount.device_us)]
-    steps = plan.wall_steps
-    added_us = timing.host_us(lambda: timing.spin(clock, round(amount.host_us * 1000)), 100, clock)
-    added_us -= timing.host_us(lambda: timing.spin(clock, 0), 100, clock)
-    held = timing.held_us(lambda: device.sleep(amount.device_us), 20, 10, device)
-    nothing = timing.held_us(lambda: device.sleep(0), 20, 10, device)
-    slept_us = amount.device_us if held is None or nothing is None else held - nothing
-    quantities: dict[str, Quantity] = {
-        "spun": lambda: timing.wall_us(spun[1], steps, device, clock),
-        "unspun": lambda: timing.wall_us(spun[0], steps, device, clock),
-        "unslept": lambda: timing.wall_us(slept[0], steps, device, clock),
-        "slept": lambda: timing.wall_us(slept[1], steps, device, clock),
-    }
-    taken = take_rounds(quantities, tuple(quantities), SLOPE_TARGET, clock)
-    pairs = {"host_slope": ("spun", "unspun", added_us), "device_slope": ("slept", "unslept", slept_us)}
-    return {
-        name: [(a - b) / by for a, b in zip(taken.values(more), taken.values(less), strict=True)]
-        for name, (more, less, by) in pairs.items()
-    }
-
-
-def _with_sleep(step: Step, device: Any, clock: Clock, us: float, calls: Blocking) -> Step:
-    """Device work before the step; before its synchronizing call where it has one, so that it is waited for."""
-    if not calls or "unnamed" in calls.counts:
-        return timing.sleeping(step, device, us)
-
-    def slower() -> None:
-        with timing.BlockingCalls(clock, lambda: device.sleep(us)).watched():
-            step()
-
-    return slower
-
-
-def _median(values: list[float]) -> float | None:
-    return statistics.median(values) if values else None
-
-
 def _profiled(
     task: Task, step: Step, device: Device, clock: Clock, facts: dict[str, Any]
 ) -> tuple[tuple[Path, ...], str | None]:
     """The profiled window, directly behind sustained steps. Without a profiler the times stand all the same."""
     timing.wall_us(step, timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock)), device, clock)
     try:
-        done = record(
-            step, task.point.workload, task.point.schedule, task.recorder, device, task.folder, task.table
-        )
+        done = record(step, task.point.workload, task.point.schedule, task.recorder, device, task.folder, task.table)
     except Exception as error:
         facts["profile"] = {"reason": f"the profiler failed: {' '.join(str(error).split())[:300]}"}
         return (), None
@@ -423,4 +375,3 @@ def _cold_profile(task: Task, device: Device, facts: dict[str, Any]) -> Measurem
     step = build_step(task.point, device)
     done = record(step, task.point.workload, task.point.schedule, task.recorder, device, task.folder, task.table)
     return Measurement("ok", None, (), {}, facts, done.traces, done.table)
-

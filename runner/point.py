@@ -142,7 +142,7 @@ class Point:
     @property
     def file_name(self) -> str:
         """Stem of the point's artifacts, without the run: `matmul_add_64_bf16_warm_eager_bnone`."""
-        mode = {False: "eager", True: "compile"}.get(self.compile, self.compile)  # type: ignore[call-overload]
+        mode = {"false": "eager", "true": "compile"}.get(_word(self.compile), _word(self.compile))
         size = "none" if self.size is None else self.size
         batch = "none" if self.batch is None else self.batch
         return f"{self.workload}_{size}_{self.dtype}_{'cold' if self.cold else 'warm'}_{mode}_b{batch}"

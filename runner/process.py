@@ -28,7 +28,7 @@ class WorkerProcess:
     """One worker: `send` a request, `wait` for its answer. Its stderr is kept for the day it dies."""
 
     def __init__(self) -> None:
-        self.stderr = tempfile.TemporaryFile()
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the worker
         ours, theirs = socket.socketpair()
         root = str(Path(__file__).parent.parent)
         path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))

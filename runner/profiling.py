@@ -26,7 +26,13 @@ class Profile:
 
 
 def record(
-    step: Callable[[], Any], name: str, schedule: Schedule, recorder: Recorder, device: Device, folder: Path, table: bool
+    step: Callable[[], Any],
+    name: str,
+    schedule: Schedule,
+    recorder: Recorder,
+    device: Device,
+    folder: Path,
+    table: bool,
 ) -> Profile:
     """Run the schedule; every step is annotated with `name`, every recorded window begins and ends with a fence.
 
@@ -49,7 +55,7 @@ def record(
     with profile(
         activities=device.activities, schedule=phases, on_trace_ready=keep,
         record_shapes=recorder.record_shapes, profile_memory=recorder.profile_memory,
-        with_stack=recorder.with_stack, with_modules=recorder.with_modules, acc_events=True,
+        with_stack=recorder.with_stack, with_modules=recorder.with_modules,
     ) as profiler:  # fmt: skip
         for number in range(steps):
             with record_function(name):

@@ -1,13 +1,14 @@
 """Roofs: the ceilings of this device, measured once per environment.
 
-FLOP/s per dtype by square products grown until one takes 20 ms; bytes/s of memory and of the L2 by copies (each byte read
-and written counts). A roof is the best of several windows, since nothing measured can be above it but by chance.
+FLOP/s per dtype by square products grown until one takes 20 ms; bytes/s of memory and of the L2 by copies (each byte
+read and written counts). A roof is the best of several windows, since nothing measured can be above it but by chance.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ GRAPH_COPIES = 64
 
 def measure_roofs(device: Device) -> list[dict[str, Any]]:
     """Rows of the store's `roofs`, without environment_id. What cannot be measured is NULL with the reason."""
-    rows = [_row("flops", dtype, lambda dtype=dtype: _flops(device, dtype), "square products") for dtype in DTYPES]
+    rows = [_row("flops", dtype, partial(_flops, device, dtype), "square products") for dtype in DTYPES]
     memory = 2**28 if device.asynchronous else 2**27
     rows.append(_row("dram", None, lambda: _copies(device, memory), f"copies of {memory} bytes"))
     within = None if device.l2_bytes is None else device.l2_bytes // 4

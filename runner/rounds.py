@@ -56,7 +56,7 @@ def take_rounds(quantities: Mapping[str, Quantity], decisive: Sequence[str], tar
     samples: list[Sample] = []
     start = clock()
     for number in range(MOST_ROUNDS):
-        order = list(quantities) if number % 2 == 0 else list(reversed(quantities))
+        order = list(quantities) if number % 2 == 0 else list(quantities)[::-1]
         for name in order:
             value = quantities[name]()
             if value is not None:

@@ -48,9 +48,7 @@ def estimate(samples: Sequence[float], seed: int = 0) -> Estimate | None:
 def widened(samples: Sequence[float], narrow: Estimate) -> Estimate:
     """The interval of samples from a contended host: at least from the 10th to the 90th percentile."""
     ordered = sorted(samples)
-    return Estimate(
-        narrow.value, min(narrow.low, quantile(ordered, 0.1)), max(narrow.high, quantile(ordered, 0.9))
-    )
+    return Estimate(narrow.value, min(narrow.low, quantile(ordered, 0.1)), max(narrow.high, quantile(ordered, 0.9)))
 
 
 def rank_interval(samples: Sequence[float]) -> tuple[float, float] | None:

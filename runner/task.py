@@ -52,8 +52,12 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a worker says of the device it has opened. columns, attributes: as runner/environment.py describes them."""
+    """What a worker says of the device it has opened, and which kinds torch can use there.
+
+    columns, attributes: as runner/environment.py describes them.
+    """
 
     kind: str
+    kinds: tuple[str, ...]
     columns: dict[str, Any]
     attributes: dict[str, Any]

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from runner.blocking import BlockingCalls
-from runner.clock import Clock, spin
+from runner.clock import Clock
 
 Step = Callable[[], Any]
 
-WALL_SPAN_US = 2000.0  # a wall sample's length: the synchronize at its end is below 1 % of it
-ISSUE_SPAN_US = 600.0  # a burst's length: long against the clock, short against the launch queue
+WALL_SPAN_US = 1500.0  # a wall sample's length: the synchronize at its end is about 1 % of it
+ISSUE_SPAN_US = 400.0  # a burst's length: long against the clock, short against the launch queue
 DEVICE_SPAN_US = 2000.0  # a burst leaves at most about this much device work behind
 REPLAY_SPAN_US = 1600.0  # device time put into one graph, so that a replay lasts 1 ms or more
 LONG_STEP_US = 50_000.0  # one step is a sample of its own
@@ -95,12 +95,14 @@ def single_us(step: Step, device: Any, clock: Clock, times: int = 5) -> float:
     return statistics.median(wall_us(step, 1, device, clock) for _ in range(times))
 
 
-def blocked_us(step: Step, times: int, device: Any, clock: Clock, before: Step | None = None) -> float:
-    """Time of a step inside synchronizing calls, microseconds; with `before`, as `BlockingCalls` says."""
+def watched_us(
+    step: Step, times: int, device: Any, clock: Clock, before: Step | None = None
+) -> tuple[float, dict[str, float]]:
+    """Time of a step inside synchronizing calls, microseconds, and how often it makes each (see `BlockingCalls`)."""
     device.synchronize()
     with BlockingCalls(clock, before).watched() as calls:
         repeat(step, times)
-    return calls.inside_ns / 1000 / times
+    return calls.inside_ns / 1000 / times, {name: count / times for name, count in calls.counts.items()}
 
 
 def steps_for(span_us: float, step_us: float, least: int = 1) -> int:
@@ -150,39 +152,3 @@ def warm_up(step: Step, device: Any, clock: Clock, target_frac: float) -> Warmup
             return Warmup(1 + number * window, True)
         before = now
     return Warmup(1 + WARMUP_WINDOWS * window, False)
-
-
-@dataclass(frozen=True, slots=True)
-class Perturbation:
-    """How much host and device time the slopes add to each step, microseconds."""
-
-    host_us: float
-    device_us: float
-
-    @classmethod
-    def local(cls, issue_us: float, device_us: float) -> Perturbation:
-        """Half the distance to the crossing, so that the bound itself is not moved; at least a 20th of the larger term."""
-        larger = max(issue_us, device_us)
-        amount = min(max(abs(issue_us - device_us) / 2, larger / 20, 1.0), larger / 2)
-        return cls(amount, amount)
-
-
-def spinning(step: Step, clock: Clock, us: float) -> Step:
-    """The step with `us` microseconds of host work before it."""
-    duration_ns = round(us * 1000)
-
-    def slower() -> None:
-        spin(clock, duration_ns)
-        step()
-
-    return slower
-
-
-def sleeping(step: Step, device: AsyncDevice, us: float) -> Step:
-    """The step with `us` microseconds of device work before it."""
-
-    def slower() -> None:
-        device.sleep(us)
-        step()
-
-    return slower

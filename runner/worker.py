@@ -6,11 +6,10 @@ socket closes.
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
-import tempfile
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.task import Opened
@@ -29,19 +28,17 @@ class Worker:
         return getattr(self, f"do_{what}")(argument)
 
     def do_open(self, request: tuple[str, bool]) -> Opened:
-        """Open a device (`auto` chooses); if asked, spend the seconds of the first profiler session now."""
-        from runner.device import best_kind, open_device
-        from runner.profiling import warm_profiler
+        """Open a device (`auto` chooses); if asked, spend now the seconds that a process's first measurement takes."""
+        from runner.device import open_device
 
         kind, warm = request
-        self.device = open_device(best_kind() if kind == "auto" else kind)
-        if self.device.kind == "cpu":
-            from runner.compiling import show_cpu_kernels
-
-            show_cpu_kernels()
+        self.device = open_device(kind)
         if warm:
-            with tempfile.TemporaryDirectory() as folder:
-                warm_profiler(self.device, Path(folder))
+            from runner.measure import rehearse
+
+            rehearse(self.device)
+            gc.collect()
+            gc.freeze()  # torch's own objects are many: looking through them at every point would take longer than it
         return self._opened()
 
     def do_open_nothing(self, _: None) -> Opened:
@@ -49,16 +46,17 @@ class Worker:
         from runner.environment import describe_host
 
         described = describe_host()
-        return Opened("none", dict(described.columns), dict(described.attributes))
+        return Opened("none", (), dict(described.columns), dict(described.attributes))
 
     def _opened(self) -> Opened:
         import torch
 
+        from runner.device import usable_kinds
         from runner.environment import describe
 
         assert self.device is not None
         described = describe(self.device.kind, self.device.index, torch.get_num_threads())
-        return Opened(self.device.kind, dict(described.columns), dict(described.attributes))
+        return Opened(self.device.kind, usable_kinds(), dict(described.columns), dict(described.attributes))
 
     def do_roofs(self, _: None) -> list[dict[str, Any]]:
         """Measure the device's ceilings."""
@@ -104,7 +102,9 @@ def serve(socket: Connection) -> None:
         try:
             socket.send(("done", worker.answer(what, argument)))
         except Exception as error:
-            socket.send(("error", f"{type(error).__name__}: {error}"))
+            socket.send(
+                ("error", str(error) if type(error).__name__ == "NoDevice" else f"{type(error).__name__}: {error}")
+            )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Workloads: what one step does, and the arithmetic of its cost beside it.
 
 Importing this module imports no torch; building a step does. A FLOP is one multiplication or addition; a product of an
-m x k with a k x n matrix has 2 m n k of them (Golub and Van Loan, Matrix Computations, section 1.1). Bytes are the fewest
-that an operation must move to and from memory: each input read once, each output written once. Caches, workspaces and
-padding are left out.
+m x k with a k x n matrix has 2 m n k of them (Golub and Van Loan, Matrix Computations, section 1.1). Bytes are the
+fewest that an operation must move to and from memory: each input read once, each output written once. Caches,
+workspaces and padding are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Cost of one step. bytes_min: of the whole step as one fused operation; working_set_bytes: all tensors it touches."""
+    """Cost of one step. bytes_min: of the step as one fused operation; working_set_bytes: of all tensors it touches."""
 
     operations: tuple[Operation, ...]
     bytes_min: int
@@ -173,7 +173,7 @@ class Addmm(Workload):
 class Elementwise(Workload):
     """`ops` multiplications and additions in turn with a number, on (size, 1024) elements.
 
-    Eager, each is a kernel of 1 FLOP and 2 elements moved; compiled into one kernel, `ops` FLOPs an element at equal bytes.
+    Eager, each is a kernel of 1 FLOP and 2 elements moved; compiled to one kernel, `ops` FLOPs an element at equal bytes.
     """
 
     name = "elementwise"
@@ -222,9 +222,7 @@ class Noop(Workload):
 
     def cost(self, point: Point) -> None:
         """No cost model."""
-        return None
+        return
 
 
-WORKLOADS: dict[str, Workload] = {
-    each.name: each() for each in (MatmulAdd, MatmulItem, Addmm, Elementwise, Noop)
-}
+WORKLOADS: dict[str, Workload] = {each.name: each() for each in (MatmulAdd, MatmulItem, Addmm, Elementwise, Noop)}

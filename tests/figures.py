@@ -1,12 +1,15 @@
-"""Rows as the views give them, with figures measured on an H200: small enough to check by eye."""
+"""A store as a sweep on an H200 leaves it: figures measured there, small enough to check by eye."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
+from tests.given import write_store
+
 # size, wall, issue, device of matmul_add in bf16: microseconds a step.
-EAGER = [
+EAGER = (
     (64, 18.0, 18.3, 4.9),
     (256, 18.7, 18.9, 5.7),
     (1024, 18.0, 18.1, 9.0),
@@ -16,84 +19,83 @@ EAGER = [
     (2048, 32.7, 19.0, 32.9),
     (2560, 68.4, 19.8, 68.7),
     (4096, 227.7, 20.9, 220.1),
-]
-COMPILED = [(256, 54.1, 54.4, 5.6), (2048, 61.0, 57.9, 29.8), (2560, 65.2, 57.1, 66.1), (4096, 218.1, 64.2, 209.2)]
-ENVIRONMENT = "h200-1"
+)
+COMPILED = ((64, 53.8, 54.0, 4.6), (256, 54.1, 54.4, 5.6), (2048, 61.0, 57.9, 29.8), (4096, 218.1, 64.2, 209.2))
+ENVIRONMENT = {
+    "measure_version": 1,
+    "torch": "2.11.0+cu128",
+    "python": "3.12.3",
+    "device": "cuda",
+    "device_name": "NVIDIA H200",
+    "driver": "570.86",
+    "host_cpu": "Intel Xeon Platinum 8481C",
+    "cores": 16,
+    "threads": 8,
+    "multiprocessors": 132,
+    "l2_bytes": 62914560,
+    "sm_clock_max_mhz": 1980.0,
+    "power_limit_w": 700.0,
+    "versions": '{"torch": "2.11.0", "triton": "3.5"}',
+}
+ROOFS = (
+    {"roof": "flops", "dtype": "bf16", "value_per_s": 7.6e14, "low_per_s": 7.5e14, "high_per_s": 7.7e14},
+    {"roof": "dram", "value_per_s": 4.1e12, "low_per_s": 4.0e12, "high_per_s": 4.2e12},
+    {"roof": "l2", "reason": "the L2 could not be isolated"},
+)
 
 
-def point(size: int, compile_mode: str = "false", **changes: Any) -> dict[str, Any]:
-    """The axes and keys of one point."""
-    axes = {
-        "point_id": f"{size:05d}{compile_mode[0]}0c",
-        "run_id": f"run-{size}-{compile_mode}",
-        "environment_id": ENVIRONMENT,
-        "workload": "matmul_add",
+def spread(value: float, frac: float = 0.015) -> tuple[float, float, float]:
+    """A value with an interval of the given half width."""
+    return value, value * (1 - frac), value * (1 + frac)
+
+
+def warm(size: int, wall: float, issue: float, device: float, **changes: Any) -> dict[str, Any]:
+    """One warm run of matmul_add on the H200."""
+    run = {
         "size": size,
         "dtype": "bf16",
-        "batch": None,
-        "compile": compile_mode,
-        "dynamic": "false",
-        "warmup": "true",
-        "device": "cuda",
-        "params": "{}",
-        "status": "ok",
-        "reason": None,
+        "wall_us": spread(wall),
+        "issue_us": spread(issue),
+        "device_us": spread(device),
+        "replay_us": spread(0.95 * device),
+        "single_us": spread(wall + 9),
+        "margin": spread(issue / device),
+        "facts": {
+            "device_method": "held",
+            "profile": {"profiled_host_us": issue * 1.8, "perturbation": 1.8, "launches": 2, "kernels": 2},
+            "cost": {
+                "operations": [
+                    {"name": "mm", "flops": 2 * size**3, "bytes": 6 * size**2},
+                    {"name": "add", "flops": size**2, "bytes": 6 * size**2},
+                ],
+                "bytes_min": 8 * size**2,
+            },
+        },
     }
-    return axes | changes
+    return run | changes
 
 
-def spread(name: str, value: float | None, frac: float = 0.02) -> dict[str, float | None]:
-    """A time with an interval of the given half width."""
-    if value is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: value, f"{name}_low": value * (1 - frac), f"{name}_high": value * (1 + frac)}
-
-
-def bound(size: int, wall: float, issue: float, device: float, compile_mode: str = "false", **changes: Any) -> dict:
-    """One row of `bounds`."""
-    name = "overhead-bound" if issue > device else "compute-bound" if device > 60 else "device-bound"
-    times = {"wall_us": wall, "issue_us": issue, "device_us": device, "overhead_us": issue, "work_us": device}
-    row = point(size, compile_mode) | {
-        "bound": name,
-        "margin": issue / device,
-        "margin_low": 0.97 * issue / device,
-        "margin_high": 1.03 * issue / device,
-        "gain": wall / device,
-        "replay_us": device * 0.95,
-        "single_us": wall + 9.0,
-        "sentence": f"{name}: the host issues a step in {issue:.1f} us and the device needs {device:.1f} us.",
-    }
-    for column, value in times.items():
-        row |= spread(column, value)
-    return row | changes
-
-
-def bounds() -> list[dict[str, Any]]:
-    """Rows of `bounds` of the two series."""
-    return [bound(*each) for each in EAGER] + [bound(*each, compile_mode="true") for each in COMPILED]
-
-
-def crossing(compile_mode: str = "false", **changes: Any) -> dict[str, Any]:
-    """One row of `crossovers`: eager crosses between 1,536 and 1,792."""
-    row = point(0, compile_mode) | {"size": None, "axis": "size", "status": "found", "reason": None}
-    row |= {"value": 1620.0, "low": 1536.0, "high": 1792.0, "text": None, "command": None}
-    return row | changes
-
-
-def crossovers() -> list[dict[str, Any]]:
-    """Rows of `crossovers` of the two series."""
-    return [crossing(), crossing("true", value=2440.0, low=2048.0, high=2560.0)]
-
-
-def first_steps(run_id: str, steps: int = 12, steady: float = 19.0) -> list[dict[str, Any]]:
-    """Raw samples of a cold point: the first step pays for loading, the next few for growing caches."""
-    return [
-        {
-            "run_id": run_id,
-            "quantity": "first",
-            "round": 0,
-            "position": place,
-            "value": steady * (1 + 4000 * math.exp(-2.2 * place)),
-        }
-        for place in range(steps)
+def cold(size: int, steady: float, **changes: Any) -> dict[str, Any]:
+    """One cold run: the first step pays for loading, the next few for growing caches."""
+    steps = [steady * (1 + 4000 * math.exp(-2.2 * place)) for place in range(12)]
+    samples = [
+        {"quantity": "first", "round": 0, "position": place, "value": value} for place, value in enumerate(steps)
     ]
+    return {"size": size, "dtype": "bf16", "warmup": "false", "samples": samples, **changes}
+
+
+def sweep() -> list[dict[str, Any]]:
+    """Runs of a sweep: eager and compiled over size, two cold points, one out of memory and one skipped."""
+    return [
+        *(warm(*each) for each in EAGER),
+        *(warm(*each, compile="true") for each in COMPILED),
+        cold(64, 18.5),
+        cold(4096, 230.0),
+        {"size": 65536, "dtype": "bf16", "status": "oom", "reason": "CUDA out of memory: tried to allocate 8 GiB"},
+        {"size": 65536, "dtype": "bf16", "compile": "true", "status": "skipped", "reason": "a step would take 9.1 s"},
+    ]
+
+
+def h200_store(folder: Path) -> Path:
+    """Write the sweep as a store and return its folder."""
+    return write_store(folder, runs=sweep(), environments=[ENVIRONMENT], roofs=ROOFS)

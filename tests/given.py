@@ -108,8 +108,8 @@ def write_store(
     """Write the rows as the runner does, one file a run, and return the folder.
 
     A run without ids gets `r000`, `r001`, ... and a point_id of its own axes. A time may be given as one number (an
-    interval of no width) or as (value, low, high); params and facts as dicts. An event without ids belongs to `r000` and
-    is numbered in its run; an environment or roof without an id belongs to `env`.
+    interval of no width) or as (value, low, high); params and facts as dicts. An event without ids belongs to `r000`,
+    numbered in its run; an environment or roof without an id belongs to `env`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     rows = [_run(number, row) for number, row in enumerate(runs)]

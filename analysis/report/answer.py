@@ -28,24 +28,28 @@ def environment_names(environments: Sequence[Row]) -> dict[str, str]:
 
 
 def answer(series: Sequence[Series], place: str) -> list[str]:
-    """Two sentences about the series of one environment; one, with a command, where there is no series."""
+    """Two sentences about the series of one environment over its main axis; one with a command if there is none."""
     if not series:
-        return [f"On {place} no series has two values of a numeric axis yet, so no crossover can be stated: run {SWEEP}."]
-    names = {axis: SeriesNames([each.crossing for each in series if each.axis == axis], axis) for axis in _axes(series)}
-    crossing = [each for each in series if crossing_value(each.crossing) is not None]
-    others = [each for each in series if crossing_value(each.crossing) is None]
-    return [_crossing_sentence(crossing, len(series), names, place), *_other_sentences(others, names)]
+        return [f"On {place} no two points differ in a numeric axis alone, so no crossover can be stated: run {SWEEP}."]
+    axis = main_axis(series)
+    asked = [each for each in series if each.axis == axis]
+    name = SeriesNames([each.crossing for each in asked], axis)
+    crossing = [each for each in asked if crossing_value(each.crossing) is not None]
+    others = [each for each in asked if crossing_value(each.crossing) is None]
+    return [_crossing_sentence(crossing, len(asked), name, place), _other_sentence(others, name)]
 
 
-def _axes(series: Sequence[Series]) -> list[str]:
-    return sorted({each.axis for each in series})
+def main_axis(series: Sequence[Series]) -> str:
+    """The axis that most points lie along; of equals, size, else the first by name."""
+    points = Counter(each.axis for each in series for _ in each.points)
+    return min(points, key=lambda axis: (-points[axis], axis != "size", axis))
 
 
-def _crossing_sentence(crossing: Sequence[Series], total: int, names: dict[str, SeriesNames], place: str) -> str:
+def _crossing_sentence(crossing: Sequence[Series], total: int, name: SeriesNames, place: str) -> str:
     if not crossing:
-        return f"On {place} no series crosses in the range measured."
-    ordered = sorted(crossing, key=lambda each: (each.axis, crossing_value(each.crossing) or 0))
-    clauses = [f"{_where(each)} for {_name(each, names)}" for each in ordered]
+        return f"On {place} no series is seen to cross from {theme.OVERHEAD_REGIME} to {theme.DEVICE_REGIME}."
+    ordered = sorted(crossing, key=lambda each: crossing_value(each.crossing) or 0)
+    clauses = [f"{_where(each)} for {_plain(name(each.crossing))}" for each in ordered]
     if len(ordered) <= MOST_NAMED:
         return f"On {place} the overhead stops binding {theme.listed(clauses)}."
     return (
@@ -63,11 +67,11 @@ def _where(series: Series) -> str:
     return f"at {crossing['axis']} {theme.size(crossing['value'])} ({low} to {high}){reverse}"
 
 
-def _name(series: Series, names: dict[str, SeriesNames]) -> str:
-    return names[series.axis](series.crossing).replace(theme.SEPARATOR, " ")
+def _plain(name: str) -> str:
+    return name.replace(theme.SEPARATOR, " ")
 
 
-def _other_sentences(others: Sequence[Series], names: dict[str, SeriesNames]) -> list[str]:
+def _other_sentence(others: Sequence[Series], name: SeriesNames) -> str:
     says = {
         "above": f"stays {theme.OVERHEAD_REGIME} throughout",
         "below": "is bound by the device throughout",
@@ -75,12 +79,12 @@ def _other_sentences(others: Sequence[Series], names: dict[str, SeriesNames]) ->
         "unknown": "has no stated crossing",
     }
     groups = {status: [each for each in others if each.crossing["status"] == status] for status in says}
-    clauses = [f"{_subject(group, names)} {says[status]}" for status, group in groups.items() if group]
-    return [f"In the range measured, {'; '.join(clauses)}."] if clauses else ["Every series crosses in the range measured."]
+    clauses = [f"{_subject(group, name)} {says[status]}" for status, group in groups.items() if group]
+    return f"In the range measured, {'; '.join(clauses)}." if clauses else "Every series crosses in the range measured."
 
 
-def _subject(group: Sequence[Series], names: dict[str, SeriesNames]) -> str:
+def _subject(group: Sequence[Series], name: SeriesNames) -> str:
     if len(group) <= MOST_NAMED:
-        listed = theme.listed([_name(each, names) for each in group])
-        return listed if len(group) == 1 else f"each of {listed}"
+        names = theme.listed([_plain(name(each.crossing)) for each in group])
+        return names if len(group) == 1 else f"each of {names}"
     return f"each of {len(group)} more series"

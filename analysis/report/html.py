@@ -40,7 +40,8 @@ def missing(why: str, command: str) -> str:
 
 def badge(bound: theme.Bound) -> str:
     """A bound's letter on its colour, followed by its name."""
-    return f'<span class="badge b-{text(css_name(bound))}" aria-hidden="true">{text(bound.letter)}</span>{text(bound.name)}'
+    letter = f'<span class="badge b-{text(css_name(bound))}" aria-hidden="true">{text(bound.letter)}</span>'
+    return f'<span class="bound">{letter}{text(bound.name)}</span>'
 
 
 def css_name(bound: theme.Bound) -> str:
@@ -55,7 +56,7 @@ def word(value: object) -> Cell:
 
 def time(value: float | None, low: float | None = None, high: float | None = None) -> Cell:
     """A cell of a time in microseconds with its interval on a second line."""
-    span = "" if value is None or low is None or high is None else f"{theme.time_us(low)} to {theme.time_us(high)}"
+    span = theme.span_us(value, low, high)
     small = f"<small>{text(span)}</small>" if span else ""
     return Cell(text(theme.time_us(value)) + small, value, True)
 
@@ -65,14 +66,14 @@ def figure(value: float | int | None, shown: str | None = None) -> Cell:
     return Cell(text(theme.number(value) if shown is None else shown), value, True)
 
 
-def table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+def table(label: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     """A sortable table that scrolls sideways where the page is narrow."""
     numbers = [bool(rows) and rows[0][place].is_number for place in range(len(heads))]
     head = "".join(_head(name, number) for name, number in zip(heads, numbers, strict=True))
     body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in rows)
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{text(caption)}"><table>'
-        f"<caption>{text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{text(label)}"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
@@ -88,7 +89,7 @@ def _cell(cell: Cell) -> str:
     return f"<td{kind}{key}>{cell.html}</td>"
 
 
-def facts(caption: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[object]]]) -> str:
+def facts(label: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[object]]]) -> str:
     """A table whose rows are named facts and whose columns are the things that have them."""
     head = "".join(f'<th scope="col">{text(name)}</th>' for name in ("", *columns))
     body = "".join(
@@ -96,6 +97,6 @@ def facts(caption: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequen
         for name, values in rows
     )
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{text(caption)}"><table class="facts">'
-        f"<caption>{text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{text(label)}"><table class="facts">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )

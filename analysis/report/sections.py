@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from analysis import charts, marks, theme
 from analysis.charts import Chart
 from analysis.report import html
-from analysis.report.answer import answer, environment_names
-from analysis.report.series import COLD, Series, cold_points, compile_pairs, series_of, twin_key, warm_twins
+from analysis.report.answer import answer, environment_names, main_axis
+from analysis.report.series import COLD, EAGER, Series, cold_points, compile_pairs, series_of, twin_key, warm_twins
 from analysis.report.tables import Tables
 from analysis.theme import Row, SeriesNames
 
 MOST_CHARTS = 24
+KEYS_ABOVE = {"legend": {"disable": True}}
 MOST_ROWS = 2000
 SIZES = "size=64,256,1024,4096"
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Charts that stand side by side."""
+    """Charts that stand side by side; config replaces parts of the common configuration in all of them."""
 
     charts: Sequence[Chart]
+    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,11 @@ def sections(tables: Tables) -> list[Section]:
     return [
         _answer(series, places),
         _series(series, places),
-        _map(tables, series, places),
+        _map(series, places),
         _compile(tables, places),
         _cold(tables, places),
         _perturbation(tables),
-        _law(tables),
+        _law(tables, places),
         _points(tables, places),
         _failed(tables, places),
         _environment(tables, places),
@@ -87,7 +89,8 @@ def _series(series: Sequence[Series], places: dict[str, str]) -> Section:
     if not drawable:
         why = "No series has wall times at two values of an axis."
         return Section("series", title, [html.missing(why, f"python -m runner -m {SIZES}")])
-    shown = sorted(drawable, key=_interest)[:MOST_CHARTS]
+    main = main_axis(drawable)
+    shown = sorted(drawable, key=lambda each: (each.axis != main, *_interest(each)))[:MOST_CHARTS]
     frame = charts.frame_for(len(shown))
     parts: list[str | Figures] = [_series_reading(shown)]
     for group in _grouped(shown, lambda each: (each.crossing["environment_id"], each.axis, each.crossing["workload"])):
@@ -101,15 +104,22 @@ def _interest(series: Series) -> tuple[int, int]:
     return (0 if charts.crossing_value(series.crossing) is not None else 1, -len(series.points))
 
 
+def _reading_order(row: Row) -> tuple[Any, ...]:
+    """Sorts series and points for reading: eager before compiled, without a batch before batches, warm before cold."""
+    mode, modes, cold = str(row["compile"]), (EAGER, "true"), row["warmup"] == COLD
+    axes = (str(row["workload"]), str(row["dtype"]), row["batch"] or 0, str(row["params"]))
+    return (*axes, modes.index(mode) if mode in modes else len(modes), mode, cold, row["size"] or 0)
+
+
 def _series_group(group: Sequence[Series], places: dict[str, str], frame: marks.Frame) -> list[str | Figures]:
     axis = group[0].axis
-    names = SeriesNames([each.crossing for each in group], axis)
+    names = SeriesNames([each.crossing for each in group], axis, said=("workload",))
     on = charts.rulers([point for each in group for point in each.points], axis, frame)
-    ordered = sorted(group, key=lambda each: names(each.crossing))
+    ordered = sorted(group, key=lambda each: _reading_order(each.crossing))
     drawn = [charts.crossover(each.points, each.crossing, names(each.crossing), frame, on) for each in ordered]
     place = places.get(group[0].crossing["environment_id"], "")
     heading = f"<h3>{html.text(group[0].crossing['workload'])} over {html.text(axis)}, on {html.text(place)}</h3>"
-    return [heading, Figures(drawn)]
+    return [heading, Figures(drawn, KEYS_ABOVE)]
 
 
 def _series_reading(series: Sequence[Series]) -> str:
@@ -163,19 +173,36 @@ def _grouped(items: Iterable[Any], group_of: Callable[[Any], Any]) -> list[list[
 # --- map of bounds ----------------------------------------------------------------------------------------------------
 
 
-def _map(tables: Tables, series: Sequence[Series], places: dict[str, str]) -> Section:
+def _map(series: Sequence[Series], places: dict[str, str]) -> Section:
     title = "What bounds each point"
     parts: list[str | Figures] = []
-    for group in _grouped(series, lambda each: (each.crossing["environment_id"], each.axis)):
+    for group in _unseen(series):
         axis, place = group[0].axis, places.get(group[0].crossing["environment_id"], "")
         name = SeriesNames([each.crossing for each in group], axis)
-        ordered = sorted(group, key=lambda each: name(each.crossing))
-        parts.append(f"<h3>over {html.text(axis)}, on {html.text(place)}</h3>")
-        parts.append(Figures([charts.bounds_map([point for each in ordered for point in each.points], axis, name)]))
+        ordered = sorted(group, key=lambda each: _reading_order(each.crossing))
+        points = [point for each in ordered for point in each.points]
+        parts += [
+            f"<h3>over {html.text(axis)}, on {html.text(place)}</h3>",
+            Figures([charts.bounds_map(points, axis, name)]),
+        ]
     if not parts:
-        return Section("map", title, [html.missing("No two points differ in one axis alone.", f"python -m runner -m {SIZES}")])
+        why = "No two points differ in one numeric axis alone."
+        return Section("map", title, [html.missing(why, f"python -m runner -m {SIZES}")])
     words = "Read a row from left to right: the letter and colour change where the series changes its bound."
     return Section("map", title, [html.paragraph(words, "reading"), *parts])
+
+
+def _unseen(series: Sequence[Series]) -> list[list[Series]]:
+    """Series by environment and axis, the main axis first; a series whose points all were seen before is left out."""
+    groups = []
+    for ours in _grouped(series, lambda each: each.crossing["environment_id"]):
+        seen: set[object] = set()
+        main = main_axis(ours)
+        for group in _grouped(sorted(ours, key=lambda each: each.axis != main), lambda each: each.axis):
+            new = [each for each in group if not {point["point_id"] for point in each.points} <= seen]
+            seen |= {point["point_id"] for each in new for point in each.points}
+            groups += [new] if new else []
+    return groups
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------
@@ -187,13 +214,15 @@ def _compile(tables: Tables, places: dict[str, str]) -> Section:
     if not groups:
         why = "No point was measured both eager and compiled."
         return Section("compile", title, [html.missing(why, f"python -m runner -m {SIZES} compile=false,true")])
-    shown = sorted(groups, key=len, reverse=True)[:MOST_CHARTS]
+    longest = sorted(groups, key=len, reverse=True)[:MOST_CHARTS]
+    shown = sorted(longest, key=lambda group: _reading_order(group[0]["compiled"]))
     names = _placed_names([group[0]["compiled"] for group in shown], places)
-    frame = charts.frame_for(max(2, len(shown)))
-    drawn = [charts.compile_gain(group, "size", names(group[0]["compiled"]), frame) for group in shown]
+    frame = charts.frame_for(len(shown))
+    on = charts.gain_rulers([pair for group in shown for pair in group], "size", frame)
+    drawn = [charts.compile_gain(group, "size", names(group[0]["compiled"]), frame, on) for group in shown]
     words = (
-        "Time of the eager step over that of the compiled one, wall and host side apart. Above the line at 1× compiling "
-        "pays; the bars are the widest ratio that both intervals allow."
+        "Time of the eager step over that of the compiled one, wall and host side apart. Above the line at 1× "
+        "compiling pays; the bars are the widest ratio that both intervals allow."
     )
     rest = _left_out(len(groups) - len(shown), "series", "the table of points holds them")
     return Section("compile", title, [html.paragraph(words, "reading"), Figures(drawn), *rest])
@@ -201,9 +230,9 @@ def _compile(tables: Tables, places: dict[str, str]) -> Section:
 
 def _placed_names(rows: Sequence[Row], places: dict[str, str], axis: str = "size") -> Callable[[Row], str]:
     """Names of points or series, with their environment where the rows come from several."""
-    name = SeriesNames(rows, axis)
     if len({row["environment_id"] for row in rows}) < 2:
-        return name
+        return SeriesNames(rows, axis)
+    name = SeriesNames(rows, axis, said=("device",))
     return lambda row: f"{name(row)}{theme.SEPARATOR}{places.get(row['environment_id'], row['environment_id'])}"
 
 
@@ -214,50 +243,64 @@ def _cold(tables: Tables, places: dict[str, str]) -> Section:
         why = "No point was measured cold, from the first step of a fresh process."
         return Section("cold", title, [html.missing(why, "python -m runner -m size=64 warmup=false,true")])
     warm = warm_twins(tables.bounds)
-    shown = points[:MOST_CHARTS]
-    names = _placed_names([steps[0] | {"warmup": None} for steps in shown], places, axis="")
-    frame = charts.frame_for(max(2, len(shown)))
-    drawn = [
-        charts.cold_start(steps, warm.get(twin_key(steps[0])), names(steps[0] | {"warmup": None}), frame)
-        for steps in shown
-    ]
+    shown = sorted(points, key=lambda steps: _reading_order(steps[0]))[:MOST_CHARTS]
+    names = _placed_names([steps[0] for steps in shown], places, axis="")
+    frame = charts.frame_for(len(shown))
+    drawn = [charts.cold_start(steps, warm.get(twin_key(steps[0])), names(steps[0]), frame) for steps in shown]
     words = (
-        "Each marker is one step of a fresh process, in order, on a logarithmic scale; the dashed rule is the warm step. "
-        "The distance between them is what loading, allocation and, with compile, compilation cost."
+        "Each marker is one step of a fresh process, in order, on a logarithmic scale; the dashed rule is the warm "
+        "step. The distance between them is what loading, allocation and, with compile, compilation cost."
     )
-    rest = _left_out(len(points) - len(shown), "cold points", "python -m analysis sql \"FROM samples\" lists them")
+    rest = _left_out(len(points) - len(shown), "cold points", 'python -m analysis sql "FROM samples" lists them')
     return Section("cold", title, [html.paragraph(words, "reading"), Figures(drawn), *rest])
 
 
 def _perturbation(tables: Tables) -> Section:
     title = "Profiled against unprofiled host time"
-    rows = [row for row in tables.perturbation if row.get("perturbation") and row.get("issue_us")]
+    rows = [row for row in tables.perturbation if row.get("profiled_host_us") and row.get("unprofiled_host_us")]
     if not rows:
-        why = "No point has both a profile and an issue time; the doctor says whether profiling works on this machine."
+        why = "No point has host times both with and without the profiler; the doctor says whether profiling works."
         return Section("perturbation", title, [html.missing(why, "python -m runner doctor")])
     words = (
-        "The profiler slows down the host that it watches, so its host times must not decide a bound. On the line × 1 "
-        "profiling would cost nothing; a point on the line × 2 takes twice as long under the profiler."
+        "The profiler slows down the host that it watches, so its host times must not decide a bound. On the line at "
+        "1× profiling would cost nothing; at 2× a step takes the host twice as long."
     )
     chart = charts.perturbation(rows, SeriesNames(rows, axis=""))
     return Section("perturbation", title, [html.paragraph(words, "reading"), Figures([chart])])
 
 
-def _law(tables: Tables) -> Section:
+def _law(tables: Tables, places: dict[str, str]) -> Section:
     title = "How well the step law holds"
-    rows = [row for row in tables.law if row.get("ratio") is not None]
+    rows = [row for row in tables.law if row.get("deviation") is not None]
     if not rows:
         why = (
             "The law wall = max(issue, device) is checked on warm points of a device that works asynchronously; "
             "on the CPU wall = floor + work by definition."
         )
         return Section("law", title, [html.missing(why, f"python -m runner -m device=cuda {SIZES}")])
+    sentences = [html.paragraph(_law_sentence(row, places)) for row in tables.law_summary if row.get("points")]
     words = (
-        "A step that never waits takes max(issue, device). Each point is one measured step; in the grey band the law "
-        "holds within 5 %. A point far above it waits for something: serialized steps lie there."
+        "Each marker is one point; in the grey band the wall time is max(issue, device) within 5 %, on the line "
+        "exactly. Serialized points wait by their nature and are not asked."
     )
     chart = charts.law(rows, SeriesNames(rows, axis=""))
-    return Section("law", title, [html.paragraph(words, "reading"), Figures([chart])])
+    return Section("law", title, [*sentences, html.paragraph(words, "reading"), Figures([chart])])
+
+
+def _law_sentence(row: Row, places: dict[str, str]) -> str:
+    """A row of `law_summary` in words; a check of which there is no point is not mentioned."""
+    checks = [
+        f"{row[f'{check}_agreeing_outside']} of {row[f'{check}_points_outside']} bounds outside a 10 % band around the "
+        f"crossing agree with {words}"
+        for check, words in (("slopes", "the two slopes"), ("replay", "the replay"))
+        if row.get(f"{check}_points_outside")
+    ]
+    held = (
+        f"On {places.get(row['environment_id'], row['environment_id'])} wall = max(issue, device) holds within 5 % on "
+        f"{row['points_within']} of {theme.plural(row['points'], 'point')} ({100 * row['within_frac']:.0f} %), "
+        f"off by {theme.number(100 * abs(row['worst_deviation']))} % at worst ({row['worst_point']})"
+    )
+    return f"{theme.listed([held, *checks])}."
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -269,12 +312,12 @@ def _points(tables: Tables, places: dict[str, str]) -> Section:
         why = "No point was measured."
         return Section("points", "All points", [html.missing(why, f"python -m runner -m {SIZES}")])
     names = _placed_names(rows, places)
-    ordered = sorted(rows, key=lambda row: (names(row), row.get("size") or 0))
+    ordered = sorted(rows, key=_reading_order)
     heads = ["series", "size", "bound", "wall", "issue / floor", "device / work", "overhead ÷ work", "gain", "in words"]
     lines = [_point_cells(row, names) for row in ordered[:MOST_ROWS]]
     words = (
-        "Times are microseconds to seconds a step, each with its 95 % interval; gain is how many times less a step would "
-        "take without overhead. Click a heading to sort."
+        "Times are microseconds to seconds a step, each with its 95 % interval; gain is how many times less a step "
+        "would take without overhead. Click a heading to sort."
     )
     rest = _left_out(len(rows) - len(lines), "points", "python -m analysis bounds --format csv lists all of them")
     table = html.table("All points that were measured", heads, lines)
@@ -302,12 +345,22 @@ def _failed(tables: Tables, places: dict[str, str]) -> Section:
         return Section("failed", title, [html.paragraph("None: every point was measured.", "none")])
     names = _placed_names(rows, places)
     lines = [
-        [html.word(names(row)), html.figure(row.get("size"), _size(row)), html.word(row["status"]), html.word(row.get("reason"))]
+        [
+            html.word(names(row)),
+            html.figure(row.get("size"), _size(row)),
+            html.word(row["status"]),
+            html.word(_cause(row)),
+        ]
         for row in sorted(rows, key=lambda row: (str(row["status"]), names(row), row.get("size") or 0))[:MOST_ROWS]
     ]
     rest = _left_out(len(rows) - len(lines), "points", "python -m analysis bounds --format csv lists all of them")
     table = html.table("Points without times, and why", ["series", "size", "status", "why"], lines)
     return Section("failed", title, [table, *rest])
+
+
+def _cause(row: Row) -> str:
+    """The reason of a point without times, less the status that has a column of its own."""
+    return str(row.get("reason") or "no reason was recorded").removeprefix(f"{row['status']}: ")
 
 
 def _size(row: Row) -> str:
@@ -322,7 +375,9 @@ _UNITS = {"_bytes": "bytes", "_mhz": "MHz", "_w": "W"}
 def _environment(tables: Tables, places: dict[str, str]) -> Section:
     title = "Where it was measured"
     if not tables.environments:
-        return Section("environment", title, [html.missing("No environment was recorded.", f"python -m runner -m {SIZES}")])
+        return Section(
+            "environment", title, [html.missing("No environment was recorded.", f"python -m runner -m {SIZES}")]
+        )
     columns = [places[row["environment_id"]] for row in tables.environments]
     names = [name for name in tables.environments[0] if any(row[name] is not None for row in tables.environments)]
     facts = [(_fact_name(name), [_fact(row[name]) for row in tables.environments]) for name in names]
@@ -346,12 +401,14 @@ def _fact(value: object) -> str:
             return value
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
+    return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
 
 
 def _roofs(tables: Tables, places: dict[str, str]) -> list[str]:
     if not tables.roofs:
-        return [html.missing("No roof was measured, so no bound names compute or memory.", f"python -m runner -m {SIZES}")]
+        return [
+            html.missing("No roof was measured, so no bound names compute or memory.", f"python -m runner -m {SIZES}")
+        ]
     heads = ["environment", "roof", "dtype", "measured", "interval", "how"]
     lines = [
         [
@@ -364,7 +421,7 @@ def _roofs(tables: Tables, places: dict[str, str]) -> list[str]:
         ]
         for row in tables.roofs
     ]
-    return [html.table("Roofs: ceilings measured on this device, not taken from a data sheet", heads, lines)]
+    return ["<h3>Roofs: ceilings measured here, not taken from a data sheet</h3>", html.table("Roofs", heads, lines)]
 
 
 def _rates(row: Row) -> str | None:

@@ -33,7 +33,8 @@ class Series:
 def key(row: Row, *without: str) -> Hashable:
     """Everything that two points of a series have in common: all axes but those named."""
     params = {name: value for name, value in theme.json_params(row).items() if name not in without}
-    return tuple(None if name in without else row.get(name) for name in AXES) + (json.dumps(params, sort_keys=True),)
+    axes = [None if name in without else row.get(name) for name in AXES]
+    return (*axes, json.dumps(params, sort_keys=True))
 
 
 def series_of(crossovers: Iterable[Row], bounds: Iterable[Row]) -> list[Series]:

@@ -22,7 +22,7 @@ WHERE samples.quantity = 'first' AND runs.status = 'ok'
 
 @dataclass(frozen=True)
 class Tables:
-    """Rows of the relations of the same names; first_steps: raw samples of cold points, with the columns of their run."""
+    """Rows of the relations of the same names; first_steps: raw samples of cold points, with the axes of their run."""
 
     bounds: Rows
     crossovers: Rows

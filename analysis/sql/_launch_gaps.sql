@@ -8,4 +8,5 @@ WHERE device <> 'cpu' AND device_method = 'held' AND launches > 0 AND device_us 
 GROUP BY environment_id;
 
 COMMENT ON VIEW _launch_gaps IS 'One row an environment: the measured gap on the device that a launch costs.';
-COMMENT ON COLUMN _launch_gaps.launch_gap_us IS 'Median of (device - busy) / launches over points with held device time; microseconds.';
+COMMENT ON COLUMN _launch_gaps.launch_gap_us IS
+    'Median of (device - busy) / launches over points with held device time; microseconds.';

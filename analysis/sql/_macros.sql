@@ -6,6 +6,7 @@ CREATE MACRO _finite(x) AS CASE WHEN isfinite(x::DOUBLE) THEN x::DOUBLE END;
 -- A number as text with 3 significant digits.
 CREATE MACRO _number(x) AS CASE
     WHEN x IS NULL THEN NULL
+    WHEN isinf(x::DOUBLE) THEN 'infinity'
     WHEN abs(x) >= 1000 THEN format('{:.0f}', round(x::DOUBLE, 2 - floor(log10(abs(x)))::INTEGER))
     WHEN abs(x) >= 100 THEN format('{:.0f}', x::DOUBLE)
     WHEN abs(x) >= 10 THEN format('{:.1f}', x::DOUBLE)
@@ -35,6 +36,10 @@ CREATE MACRO _canonical(object) AS '{' || coalesce(array_to_string([
 
 -- One scalar of a JSON object, by the path of its keys; NULL where it is missing or null.
 CREATE MACRO _fact(object, path) AS json_extract_string(object, '$.' || path);
+
+-- The key of a further axis on the command line: of the sweep, or of its workload.
+CREATE MACRO _setting(axis) AS
+    CASE WHEN axis IN ('size', 'batch', 'l2', 'threads', 'seed', 'schedule') THEN axis ELSE 'workload.' || axis END;
 
 -- A word of a command line, in single quotes only where the shell or Hydra needs them.
 CREATE MACRO _word(key, text) AS CASE

@@ -1,6 +1,7 @@
 -- Grain: one row a point and environment with a cost model.
--- Roof time of an operation = max(FLOPs / roof of the dtype, bytes / roof of the memory). The memory is the L2 where it holds the
--- working set, stays warm and was measured, else the DRAM. Without a roof that an operation needs the time is NULL.
+-- Roof time of an operation = max(FLOPs / roof of the dtype, bytes / roof of the memory). The memory is the L2 where it
+-- holds the working set, stays warm and was measured, else the DRAM. Without a roof that an operation needs the time is
+-- NULL.
 CREATE VIEW _roof_times AS
 WITH ceilings AS (
     SELECT environment_id, roof, dtype, max(value_per_s) AS value_per_s FROM roofs GROUP BY ALL
@@ -60,6 +61,7 @@ COMMENT ON COLUMN _roof_times.bytes_roof_per_s IS 'Measured bytes/s of that memo
 COMMENT ON COLUMN _roof_times.flops IS 'FLOPs of a step by the workload''s formula.';
 COMMENT ON COLUMN _roof_times.bytes IS 'Bytes that the operations of a step move by the workload''s formula.';
 COMMENT ON COLUMN _roof_times.complete IS 'Every operation has the roofs that it needs.';
-COMMENT ON COLUMN _roof_times.roof_us IS 'Roof time of a step: sum over operations of max(FLOPs / roof, bytes / roof); microseconds.';
+COMMENT ON COLUMN _roof_times.roof_us IS
+    'Roof time of a step: sum over operations of max(FLOPs / roof, bytes / roof); microseconds.';
 COMMENT ON COLUMN _roof_times.flops_limited_us IS 'Roof time of the operations that FLOPs limit; microseconds.';
 COMMENT ON COLUMN _roof_times.bytes_limited_us IS 'Roof time of the operations that bytes limit; microseconds.';

@@ -1,5 +1,7 @@
--- Grain: one row a series, that is all warm points alike in every axis but one, in one environment, with at least two values of it.
--- A change is where two neighbouring decided points lie on different sides; balanced and undecided points may lie between them.
+-- Grain: one row a series, that is all warm points alike in every axis but one, in one environment, with at least two
+-- values of it.
+-- A change is where two neighbouring decided points lie on different sides; balanced and undecided points may lie
+-- between them.
 CREATE VIEW _series AS
 WITH before AS (
     SELECT

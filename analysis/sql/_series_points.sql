@@ -1,6 +1,6 @@
 -- Grain: one row a warm point, environment and numeric axis that it may be compared along.
--- The settings that stay alike in the series are the point's own without that axis. Of points alike in every axis (a workload whose
--- source has changed) the latest counts.
+-- The settings that stay alike in the series are the point's own without that axis. Of points alike in every axis (a
+-- workload whose source has changed) the latest counts.
 CREATE VIEW _series_points AS
 WITH compared AS (
     SELECT
@@ -38,7 +38,8 @@ SELECT
     END AS side
 FROM alike
 QUALIFY row_number() OVER (
-    PARTITION BY environment_id, axis, workload, size, dtype, batch, compile, dynamic, warmup, device, params, axis_value
+    PARTITION BY
+        environment_id, axis, workload, size, dtype, batch, compile, dynamic, warmup, device, params, axis_value
     ORDER BY run_id DESC
 ) = 1;
 

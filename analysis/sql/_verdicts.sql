@@ -27,10 +27,10 @@ SELECT
         WHEN wall_us IS NULL THEN 'no times'
         WHEN is_cpu AND floor_us IS NULL THEN 'no floor'
         WHEN is_cpu AND NOT has_ratio THEN 'noise'
-        WHEN NOT has_ratio AND (device_us IS NULL OR issue_us IS NOT NULL) THEN 'no device time'
-        WHEN issue_us IS NULL AND NOT is_cpu
+        WHEN NOT is_cpu AND (device_us IS NULL OR device_us <= 0) THEN 'no device time'
+        WHEN NOT is_cpu AND issue_us IS NULL
             AND NOT blocks AND least_wall_us > 1.10 * coalesce(device_us_high, device_us) THEN 'by the law'
-        WHEN issue_us IS NULL AND NOT is_cpu THEN 'no issue time'
+        WHEN NOT is_cpu AND issue_us IS NULL THEN 'no issue time'
         WHEN NOT is_cpu AND blocks AND least_wall_us > 1.05 * larger_us THEN 'serialized'
         WHEN NOT is_cpu AND NOT blocks AND least_wall_us > 1.10 * larger_us THEN 'unexplained'
         WHEN least_margin > 1 THEN 'overhead'
@@ -55,14 +55,19 @@ SELECT
     END AS bound
 FROM evidence;
 
-COMMENT ON VIEW _verdicts IS 'One row a point and environment: the rule that decides it, its bound, and what explains its device time.';
-COMMENT ON COLUMN _verdicts.roof_share IS 'roof_us / work_us: how much of the work the roofs explain; above 1.05 is an error to show.';
+COMMENT ON VIEW _verdicts IS
+    'One row a point and environment: the rule that decides it, its bound, and what explains its device time.';
+COMMENT ON COLUMN _verdicts.roof_share IS
+    'roof_us / work_us: how much of the work the roofs explain; above 1.05 is an error to show.';
 COMMENT ON COLUMN _verdicts.flops_share IS 'Share of work_us that FLOP-limited operations need at their roof.';
 COMMENT ON COLUMN _verdicts.bytes_share IS 'Share of work_us that byte-limited operations need at their roof.';
 COMMENT ON COLUMN _verdicts.fusion_headroom IS 'Bytes that the operations move / bytes that a fused step would move.';
 COMMENT ON COLUMN _verdicts.least_wall_us IS 'Low end of wall_us, or the value where it has no interval; microseconds.';
 COMMENT ON COLUMN _verdicts.least_margin IS 'Low end of margin, or the value where it has no interval.';
 COMMENT ON COLUMN _verdicts.greatest_margin IS 'High end of margin, or the value where it has no interval.';
-COMMENT ON COLUMN _verdicts.rule IS 'The first rule that holds: not ok, noop, cold, no times, no floor, noise, no device time, by the law, no issue time, serialized, unexplained, overhead, device, balanced.';
-COMMENT ON COLUMN _verdicts.device_kind IS 'What explains the work: compute, memory, mixed, underfilled, inefficient, no cost model.';
-COMMENT ON COLUMN _verdicts.bound IS 'overhead-bound, compute-bound, memory-bound, device-bound, serialized, balanced or unknown.';
+COMMENT ON COLUMN _verdicts.rule IS
+    'The first rule that holds, in the order of this file; the last three are overhead, device, balanced.';
+COMMENT ON COLUMN _verdicts.device_kind IS
+    'What explains the work: compute, memory, mixed, underfilled, inefficient, no cost model.';
+COMMENT ON COLUMN _verdicts.bound IS
+    'overhead-bound, compute-bound, memory-bound, device-bound, serialized, balanced or unknown.';

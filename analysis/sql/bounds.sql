@@ -1,6 +1,7 @@
 -- Grain: one row a point and environment.
 -- The verdict in a word (bound), in numbers (margin, gain) and in words (reason, sentence). The rules are in _verdicts.
-CREATE VIEW bounds AS
+-- A table: everything below reads it, so it is computed once.
+CREATE TABLE bounds AS
 WITH judged AS (
     SELECT
         * REPLACE (
@@ -38,8 +39,10 @@ reasoned AS (
             WHEN 'no times' THEN 'no time was measured' || coalesce(': ' || _fact(reasons, 'wall_us'), '')
             WHEN 'no floor' THEN 'no floor was measured' || coalesce(': ' || _fact(reasons, 'floor_us'), '')
             WHEN 'noise' THEN 'the work is within the noise of the floor'
-            WHEN 'no device time' THEN 'no device time was measured' || coalesce(': ' || _fact(reasons, 'device_us'), '')
-            WHEN 'by the law' THEN 'the issue time is unknown' || coalesce(' (' || _fact(reasons, 'issue_us') || ')', '')
+            WHEN 'no device time' THEN 'no device time was measured'
+                || coalesce(': ' || _fact(reasons, 'device_us'), '')
+            WHEN 'by the law' THEN 'the issue time is unknown'
+                || coalesce(' (' || _fact(reasons, 'issue_us') || ')', '')
                 || ', but a step takes ' || _number(wall_us / device_us)
                 || ' times its device time and nothing in it waits'
             WHEN 'no issue time' THEN 'no issue time was measured' || coalesce(': ' || _fact(reasons, 'issue_us'), '')
@@ -51,7 +54,8 @@ reasoned AS (
                 || coalesce(' (' || _number(margin_low) || ' to ' || _number(margin_high) || ')', '')
         END || CASE
             WHEN bound <> 'unknown' AND roof_share > 1.05
-                THEN '; ' || _percent(roof_share) || ' of the roofs is more than there can be, usually data resident in the '
+                THEN '; ' || _percent(roof_share)
+                    || ' of the roofs is more than there can be, usually data resident in the '
                     || (CASE WHEN is_cpu THEN 'cache' ELSE 'L2' END)
             ELSE ''
         END AS why,
@@ -66,8 +70,8 @@ reasoned AS (
         CASE
             WHEN is_cpu THEN 'Of ' || _us(wall_us) || ' a step ' || _us(overhead_us) || ' are overhead and '
                 || _us(work_us) || ' are work'
-            WHEN rule = 'overhead' THEN 'The host needs ' || _us(issue_us) || ' to issue a step that the device finishes in '
-                || _us(device_us)
+            WHEN rule = 'overhead' THEN 'The host needs ' || _us(issue_us)
+                || ' to issue a step that the device finishes in ' || _us(device_us)
             ELSE 'The device works ' || _us(device_us) || ' on a step that the host issues in ' || _us(issue_us)
         END AS terms_text
     FROM judged
@@ -108,9 +112,12 @@ SELECT
     device_method, blocking_calls, host_contended
 FROM reasoned;
 
-COMMENT ON VIEW bounds IS 'One row a point and environment: what binds it, by how much, why, and what it would gain without overhead.';
+COMMENT ON TABLE bounds IS
+    'One row a point and environment: what binds it, by how much, why, and what it would gain without overhead.';
 COMMENT ON COLUMN bounds.run_id IS 'Latest ok run of the point, else its latest run.';
-COMMENT ON COLUMN bounds.margin IS 'overhead / work; above 1 the overhead binds; NULL where it has no meaning. Where the issue time is unknown, wall / device.';
-COMMENT ON COLUMN bounds.gain IS 'wall_us / without_overhead_us: how many times less a step would take if the overhead went away; NULL = unknown.';
+COMMENT ON COLUMN bounds.margin IS
+    'overhead / work, above 1 the overhead binds; without an issue time wall / device; NULL where it has no meaning.';
+COMMENT ON COLUMN bounds.gain IS
+    'wall_us / without_overhead_us: how many times less a step would take if the overhead went away; NULL = unknown.';
 COMMENT ON COLUMN bounds.reason IS 'Why this bound, with the figures it rests on.';
 COMMENT ON COLUMN bounds.sentence IS 'The verdict as one English sentence.';

@@ -1,6 +1,7 @@
 -- Grain: one row a series.
--- Exactly one change of side gives a crossover: between the nearest decided points (low, high), interpolated on the logarithms of
--- axis and margin, and never narrower than its bracket. A bracket wider than 2 x has no value but the command that narrows it.
+-- Exactly one change of side gives a crossover: between the nearest decided points (low, high), interpolated on the
+-- logarithms of axis and margin, and never narrower than its bracket. A bracket wider than 2 x has no value but the
+-- command that narrows it.
 CREATE VIEW crossovers AS
 WITH crossed AS (
     SELECT
@@ -76,10 +77,7 @@ SELECT
     CASE WHEN len(inner_values) > 0 THEN concat_ws(' ',
         'python -m runner -m',
         _word('workload', workload),
-        _word(
-            CASE WHEN axis IN ('size', 'batch', 'l2', 'threads', 'seed', 'schedule') THEN axis ELSE 'workload.' || axis END,
-            array_to_string([_axis_text(v) FOR v IN inner_values], ',')
-        ),
+        _word(_setting(axis), array_to_string([_axis_text(v) FOR v IN inner_values], ',')),
         _word('size', size::VARCHAR),
         _word('dtype', dtype),
         _word('batch', batch::VARCHAR),
@@ -88,20 +86,21 @@ SELECT
         _word('warmup', warmup),
         _word('device', device),
         nullif(array_to_string([
-            _word(
-                CASE WHEN k IN ('l2', 'threads', 'seed', 'schedule') THEN k ELSE 'workload.' || k END,
-                json_extract_string(params, '$."' || k || '"')
-            ) FOR k IN json_keys(params) IF json_extract_string(params, '$."' || k || '"') IS NOT NULL
+            _word(_setting(k), _fact(params, '"' || k || '"'))
+            FOR k IN json_keys(params) IF _fact(params, '"' || k || '"') IS NOT NULL
         ], ' '), '')
     ) END AS command,
     points, decided, balanced, undecided, left_out, changes
 FROM narrowed;
 
-COMMENT ON VIEW crossovers IS 'One row a series: where along its axis the overhead stops binding. Axes of the series; the one that varies is NULL in its own column.';
-COMMENT ON COLUMN crossovers."value" IS 'Value of the axis at which overhead and work are equal, interpolated on logarithms; only where status is found.';
+COMMENT ON VIEW crossovers IS
+    'One row a series: where along its axis the overhead stops binding. The axis that varies is NULL itself.';
+COMMENT ON COLUMN crossovers."value" IS
+    'Value of the axis at which overhead and work are equal, interpolated on logarithms; only where status is found.';
 COMMENT ON COLUMN crossovers.low IS 'Value of the axis at the nearest decided point below the crossing.';
 COMMENT ON COLUMN crossovers.high IS 'Value of the axis at the nearest decided point above the crossing.';
-COMMENT ON COLUMN crossovers.status IS 'found, bracketed (low and high more than 2 x apart), above or below all points, several, unknown.';
+COMMENT ON COLUMN crossovers.status IS
+    'found, bracketed (low and high more than 2 x apart), above or below all points, several, unknown.';
 COMMENT ON COLUMN crossovers.reason IS 'Why this status, and which points did not take part.';
 COMMENT ON COLUMN crossovers."text" IS 'The crossing in words: 2212 (2048 to 2304), or between 64 and 4096.';
 COMMENT ON COLUMN crossovers.command IS 'For a bracketed crossing the command that narrows it; NULL otherwise.';

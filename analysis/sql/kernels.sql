@@ -1,7 +1,7 @@
 -- Grain: one row a run and kernel, that is name, grid and block.
--- Occupancy is an estimate from the CUDA occupancy calculator's rules: blocks that fit by threads, by registers (allocated by warp in
--- units of 256) and by shared memory. It leaves out the limit on blocks of a multiprocessor and reserved shared memory, so it is an
--- upper bound. Unknown limits give NULL.
+-- Occupancy is an estimate from the CUDA occupancy calculator's rules: blocks that fit by threads, by registers
+-- (allocated by warp in units of 256) and by shared memory. It leaves out the limit on blocks of a multiprocessor and
+-- reserved shared memory, so it is an upper bound. Unknown limits give NULL.
 CREATE VIEW kernels AS
 WITH launched AS (
     SELECT
@@ -51,7 +51,8 @@ SELECT
     blocks / nullif(multiprocessors * resident_blocks, 0) AS waves
 FROM fitted;
 
-COMMENT ON VIEW kernels IS 'One row a run and kernel (name, grid, block): its launch parameters, times, and how it fills the device.';
+COMMENT ON VIEW kernels IS
+    'One row a run and kernel (name, grid, block): its launch parameters, times, and how it fills the device.';
 COMMENT ON COLUMN kernels.name IS 'Name of the kernel.';
 COMMENT ON COLUMN kernels.blocks IS 'Blocks of the grid.';
 COMMENT ON COLUMN kernels.threads_per_block IS 'Threads of a block.';
@@ -61,5 +62,6 @@ COMMENT ON COLUMN kernels.median_us IS 'Median of its durations; microseconds.';
 COMMENT ON COLUMN kernels.min_us IS 'Shortest duration; microseconds.';
 COMMENT ON COLUMN kernels.max_us IS 'Longest duration; microseconds.';
 COMMENT ON COLUMN kernels.resident_blocks IS 'Blocks that one multiprocessor can hold at a time, an upper bound.';
-COMMENT ON COLUMN kernels.occupancy IS 'Estimated share of a multiprocessor''s threads that resident blocks use; NULL where a limit is unknown.';
+COMMENT ON COLUMN kernels.occupancy IS
+    'Estimated share of a multiprocessor''s threads that resident blocks use; NULL where a limit is unknown.';
 COMMENT ON COLUMN kernels.waves IS 'blocks / (multiprocessors x resident_blocks): below 1 the device is not filled.';

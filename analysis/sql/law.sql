@@ -1,6 +1,7 @@
--- Grain: one row a point and environment to which the law of an asynchronous device applies: warm, ok, not on the CPU, no noop.
--- wall = max(issue, device) within 5 % is asked of points that are not serialized and have both terms. Two slopes and the replay check
--- the bound without trusting either term.
+-- Grain: one row a point and environment to which the law of an asynchronous device applies: warm, ok, not on the CPU,
+-- no noop.
+-- wall = max(issue, device) within 5 % is asked of points that are not serialized and have both terms. Two slopes and
+-- the replay check the bound without trusting either term.
 CREATE VIEW law AS
 WITH checked AS (
     SELECT
@@ -44,14 +45,20 @@ SELECT
     replay_us, replay_verdict, replay_verdict = bound_side AS replay_agrees
 FROM checked;
 
-COMMENT ON VIEW law IS 'One row a warm, ok point on an asynchronous device: how well wall = max(issue, device) holds, and who agrees with its bound.';
+COMMENT ON VIEW law IS
+    'One row a warm, ok point on an asynchronous device: how well the step law holds, and who agrees with its bound.';
 COMMENT ON COLUMN law.larger_term IS 'Which of issue and device is larger; NULL where one is unknown.';
 COMMENT ON COLUMN law.model_us IS 'What the law says: max(issue_us, device_us); microseconds.';
 COMMENT ON COLUMN law.ratio IS 'wall_us / model_us; of serialized points too.';
 COMMENT ON COLUMN law.deviation IS 'ratio - 1; NULL for serialized points and where a term is unknown.';
-COMMENT ON COLUMN law.within_5_percent IS 'The deviation is at most 5 % either way; NULL where the law is not asked of the point.';
+COMMENT ON COLUMN law.within_5_percent IS
+    'The deviation is at most 5 % either way; NULL where the law is not asked of the point.';
 COMMENT ON COLUMN law.in_band IS 'The margin lies within 10 % of the crossing: |ln margin| <= ln 1.1.';
-COMMENT ON COLUMN law.slopes_verdict IS 'Of the slopes: overhead-bound (host > 0.5, device not), device (the reverse), serialized (both), none (neither).';
-COMMENT ON COLUMN law.slopes_agree IS 'The bound lies on the side that the slopes say; NULL without slopes, and for balanced and unknown points.';
-COMMENT ON COLUMN law.replay_verdict IS 'overhead-bound when issue_us > replay_us, that is when the host needs more than the replayed step does, else device; NULL where device_us itself is the replay.';
-COMMENT ON COLUMN law.replay_agrees IS 'The bound is overhead-bound exactly when replay_verdict is; NULL without replay, and for balanced and unknown points.';
+COMMENT ON COLUMN law.slopes_verdict IS
+    'Of the slopes: overhead-bound (host > 0.5, device not), device (the reverse), serialized (both), none (neither).';
+COMMENT ON COLUMN law.slopes_agree IS
+    'The bound lies on the side that the slopes say; NULL without slopes, and for balanced and unknown points.';
+COMMENT ON COLUMN law.replay_verdict IS
+    'overhead-bound exactly when issue_us > replay_us, else device; NULL where device_us itself is the replay.';
+COMMENT ON COLUMN law.replay_agrees IS
+    'The bound lies on the side of replay_verdict; NULL without it, and for balanced and unknown points.';

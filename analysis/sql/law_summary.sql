@@ -12,7 +12,8 @@ SELECT
     arg_max(deviation, abs(deviation)) AS worst_deviation,
     arg_max(point_id, abs(deviation)) AS worst_point_id,
     arg_max(
-        concat_ws(' ', workload, 'size=' || size, 'dtype=' || dtype, 'batch=' || batch, 'compile=' || compile), abs(deviation)
+        concat_ws(' ', workload, 'size=' || size, 'dtype=' || dtype, 'batch=' || batch, 'compile=' || compile),
+        abs(deviation)
     ) AS worst_point,
     count(slopes_agree) AS slopes_points,
     count(*) FILTER (slopes_agree) AS slopes_agreeing,
@@ -25,7 +26,8 @@ SELECT
 FROM outside
 GROUP BY environment_id;
 
-COMMENT ON VIEW law_summary IS 'One row an environment: how many points keep the step law, the worst, and agreement of bounds with slopes and replay.';
+COMMENT ON VIEW law_summary IS
+    'One row an environment: how many points keep the step law, the worst, and who agrees with their bounds.';
 COMMENT ON COLUMN law_summary.points IS 'Warm points, not serialized, with both terms of the law.';
 COMMENT ON COLUMN law_summary.points_within IS 'Number of those with |wall / max(issue, device) - 1| <= 5 %.';
 COMMENT ON COLUMN law_summary.within_frac IS 'Share of those, 0 to 1.';
@@ -35,9 +37,11 @@ COMMENT ON COLUMN law_summary.worst_point_id IS 'Point of the worst deviation.';
 COMMENT ON COLUMN law_summary.worst_point IS 'That point in words.';
 COMMENT ON COLUMN law_summary.slopes_points IS 'Points whose bound can be compared with their slopes.';
 COMMENT ON COLUMN law_summary.slopes_agreeing IS 'Number of those that agree.';
-COMMENT ON COLUMN law_summary.slopes_points_outside IS 'Points compared with their slopes outside 10 % of the crossing.';
+COMMENT ON COLUMN law_summary.slopes_points_outside IS
+    'Points compared with their slopes outside 10 % of the crossing.';
 COMMENT ON COLUMN law_summary.slopes_agreeing_outside IS 'Number of those that agree.';
 COMMENT ON COLUMN law_summary.replay_points IS 'Points whose bound can be compared with their replay.';
 COMMENT ON COLUMN law_summary.replay_agreeing IS 'Number of those that agree.';
-COMMENT ON COLUMN law_summary.replay_points_outside IS 'Points compared with their replay outside 10 % of the crossing.';
+COMMENT ON COLUMN law_summary.replay_points_outside IS
+    'Points compared with their replay outside 10 % of the crossing.';
 COMMENT ON COLUMN law_summary.replay_agreeing_outside IS 'Number of those that agree.';

@@ -1,6 +1,6 @@
 -- Grain: one row an ok run.
--- What the profiler costs the host: time of a profiled step against the same step without a profiler. The unprofiled time is
--- issue + blocked; on the CPU, where the host does the work itself, the wall time.
+-- What the profiler costs the host: time of a profiled step against the same step without a profiler. The unprofiled
+-- time is issue + blocked; on the CPU, where the host does the work itself, the wall time.
 CREATE VIEW perturbation AS
 WITH hosts AS (
     SELECT
@@ -22,6 +22,7 @@ SELECT
 FROM hosts;
 
 COMMENT ON VIEW perturbation IS 'One row an ok run: host time of a step with and without the profiler.';
-COMMENT ON COLUMN perturbation.unprofiled_host_us IS 'Host time of a step without a profiler: issue_us + blocked_us, on the CPU wall_us; microseconds.';
+COMMENT ON COLUMN perturbation.unprofiled_host_us IS
+    'Host time of a step without a profiler: issue_us + blocked_us, on the CPU wall_us; microseconds.';
 COMMENT ON COLUMN perturbation.perturbation IS 'profiled_host_us / unprofiled_host_us.';
 COMMENT ON COLUMN perturbation.reason IS 'Why one of the two times is NULL.';

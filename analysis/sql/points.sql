@@ -1,7 +1,8 @@
 -- Grain: one row a point and environment.
--- Settings and facts of the latest ok run (run ids are ordered by time), else of the latest run. Each time is combined over the
--- ok runs: the median of their values, their least low and their greatest high.
-CREATE VIEW points AS
+-- Settings and facts of the latest ok run (run ids are ordered by time), else of the latest run. Each time is combined
+-- over the ok runs: the median of their values, their least low and their greatest high. A table: every verdict reads
+-- it.
+CREATE TABLE points AS
 WITH latest AS (
     SELECT *
     FROM runs
@@ -51,25 +52,27 @@ combined AS (
 )
 SELECT
     latest.* REPLACE (
-        combined.wall_us AS wall_us, combined.wall_us_low AS wall_us_low, combined.wall_us_high AS wall_us_high,
-        combined.issue_us AS issue_us, combined.issue_us_low AS issue_us_low, combined.issue_us_high AS issue_us_high,
-        combined.device_us AS device_us, combined.device_us_low AS device_us_low, combined.device_us_high AS device_us_high,
-        combined.replay_us AS replay_us, combined.replay_us_low AS replay_us_low, combined.replay_us_high AS replay_us_high,
-        combined.single_us AS single_us, combined.single_us_low AS single_us_low, combined.single_us_high AS single_us_high,
-        combined.busy_us AS busy_us, combined.busy_us_low AS busy_us_low, combined.busy_us_high AS busy_us_high,
-        combined.blocked_us AS blocked_us, combined.blocked_us_low AS blocked_us_low, combined.blocked_us_high AS blocked_us_high,
-        combined.floor_us AS floor_us, combined.floor_us_low AS floor_us_low, combined.floor_us_high AS floor_us_high,
-        combined.host_slope AS host_slope, combined.host_slope_low AS host_slope_low, combined.host_slope_high AS host_slope_high,
-        combined.device_slope AS device_slope, combined.device_slope_low AS device_slope_low, combined.device_slope_high AS device_slope_high,
-        combined.margin AS margin, combined.margin_low AS margin_low, combined.margin_high AS margin_high
+        c.wall_us AS wall_us, c.wall_us_low AS wall_us_low, c.wall_us_high AS wall_us_high,
+        c.issue_us AS issue_us, c.issue_us_low AS issue_us_low, c.issue_us_high AS issue_us_high,
+        c.device_us AS device_us, c.device_us_low AS device_us_low, c.device_us_high AS device_us_high,
+        c.replay_us AS replay_us, c.replay_us_low AS replay_us_low, c.replay_us_high AS replay_us_high,
+        c.single_us AS single_us, c.single_us_low AS single_us_low, c.single_us_high AS single_us_high,
+        c.busy_us AS busy_us, c.busy_us_low AS busy_us_low, c.busy_us_high AS busy_us_high,
+        c.blocked_us AS blocked_us, c.blocked_us_low AS blocked_us_low, c.blocked_us_high AS blocked_us_high,
+        c.floor_us AS floor_us, c.floor_us_low AS floor_us_low, c.floor_us_high AS floor_us_high,
+        c.host_slope AS host_slope, c.host_slope_low AS host_slope_low, c.host_slope_high AS host_slope_high,
+        c.device_slope AS device_slope, c.device_slope_low AS device_slope_low,
+        c.device_slope_high AS device_slope_high,
+        c.margin AS margin, c.margin_low AS margin_low, c.margin_high AS margin_high
     ),
-    combined.runs,
-    combined.ok_runs
+    c.runs,
+    c.ok_runs
 FROM latest
-JOIN combined
-    ON latest.point_id IS NOT DISTINCT FROM combined.point_id
-    AND latest.environment_id IS NOT DISTINCT FROM combined.environment_id;
+JOIN combined AS c
+    ON latest.point_id IS NOT DISTINCT FROM c.point_id
+    AND latest.environment_id IS NOT DISTINCT FROM c.environment_id;
 
-COMMENT ON VIEW points IS 'One row a point and environment: its latest ok run (else its latest), times combined over its ok runs.';
+COMMENT ON TABLE points IS
+    'One row a point and environment: its latest ok run (else its latest), times combined over its ok runs.';
 COMMENT ON COLUMN points.runs IS 'Number of runs of the point in the environment.';
 COMMENT ON COLUMN points.ok_runs IS 'Number of its ok runs.';

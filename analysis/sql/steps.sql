@@ -74,10 +74,12 @@ LEFT JOIN work AS w USING (run_id, step);
 COMMENT ON VIEW steps IS 'One row a run and profiled step: host time, busy device time, launches by kind.';
 COMMENT ON COLUMN steps.step IS 'Number of the profiler step.';
 COMMENT ON COLUMN steps.host_us IS 'Host time of the step''s annotation, with the profiler''s own cost; microseconds.';
-COMMENT ON COLUMN steps.busy_us IS 'Union of the device intervals that the step launched; NULL without device work; microseconds.';
+COMMENT ON COLUMN steps.busy_us IS
+    'Union of the device intervals that the step launched; NULL without device work; microseconds.';
 COMMENT ON COLUMN steps.kernel_launches IS 'Host calls that launch one kernel.';
 COMMENT ON COLUMN steps.memcpy_launches IS 'Host calls that start a copy.';
 COMMENT ON COLUMN steps.memset_launches IS 'Host calls that start a fill.';
 COMMENT ON COLUMN steps.graph_launches IS 'Host calls that launch a graph.';
 COMMENT ON COLUMN steps.kernels IS 'Kernels that ran for the step.';
-COMMENT ON COLUMN steps.first_operation_gap_us IS 'From the start of the annotation to its first operation; microseconds.';
+COMMENT ON COLUMN steps.first_operation_gap_us IS
+    'From the start of the annotation to its first operation; microseconds.';

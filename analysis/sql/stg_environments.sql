@@ -41,7 +41,8 @@ SELECT
 FROM (FROM typed UNION ALL BY NAME FROM files_environments)
 WHERE environment_id IS NOT NULL;
 
-COMMENT ON TABLE stg_environments IS 'One row an environment: where runs were measured. What could not be read is NULL.';
+COMMENT ON TABLE stg_environments IS
+    'One row an environment: where runs were measured. What could not be read is NULL.';
 COMMENT ON COLUMN stg_environments.measure_version IS 'Raised whenever a rule of measuring changes.';
 COMMENT ON COLUMN stg_environments.torch IS 'Version of torch.';
 COMMENT ON COLUMN stg_environments.python IS 'Version of Python.';

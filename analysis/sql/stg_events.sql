@@ -39,7 +39,8 @@ WHERE run_id IN (SELECT run_id FROM stg_runs);
 COMMENT ON VIEW stg_events IS 'One row a profiler event; only events whose run is there.';
 COMMENT ON COLUMN stg_events.event_id IS 'Order in the trace, from 0, unique in the run.';
 COMMENT ON COLUMN stg_events.name IS 'Name of the operation, call or kernel.';
-COMMENT ON COLUMN stg_events.category IS 'Kineto name, lower case: cpu_op, user_annotation, cuda_runtime, kernel, gpu_memcpy, ...';
+COMMENT ON COLUMN stg_events.category IS
+    'Kineto name, lower case: cpu_op, user_annotation, cuda_runtime, kernel, gpu_memcpy, ...';
 COMMENT ON COLUMN stg_events.ts_ns IS 'Start, nanoseconds, exact; the trace''s base time included.';
 COMMENT ON COLUMN stg_events.dur_ns IS 'Duration, nanoseconds, exact.';
 COMMENT ON COLUMN stg_events.is_device IS 'Work of the device: a kernel, a copy or a fill.';
@@ -51,7 +52,8 @@ COMMENT ON COLUMN stg_events.step IS 'Profiler step; of device work the step of 
 COMMENT ON COLUMN stg_events.parent_id IS 'event_id of the enclosing host event on the same thread; NULL at the top.';
 COMMENT ON COLUMN stg_events.depth IS 'Number of enclosing host events on the same thread.';
 COMMENT ON COLUMN stg_events.correlation IS 'Id that ties a launch to its device work.';
-COMMENT ON COLUMN stg_events.launch_id IS 'event_id of the call that started this device event; NULL = not in the trace.';
+COMMENT ON COLUMN stg_events.launch_id IS
+    'event_id of the call that started this device event; NULL = not in the trace.';
 COMMENT ON COLUMN stg_events.grid IS 'Blocks of the kernel in x, y, z.';
 COMMENT ON COLUMN stg_events.block IS 'Threads of a block in x, y, z.';
 COMMENT ON COLUMN stg_events.registers_per_thread IS 'Registers of a thread of the kernel.';

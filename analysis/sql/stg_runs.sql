@@ -14,7 +14,34 @@ WITH typed AS (
     WHERE false
 ),
 raw AS (
-    SELECT *, TRY_CAST(facts AS JSON) AS fact, coalesce(TRY_CAST(params AS JSON), '{}'::JSON) AS param
+    SELECT
+        *,
+        coalesce(TRY_CAST(params AS JSON), '{}'::JSON) AS param,
+        from_json(TRY_CAST(facts AS JSON), '{
+            "rank": "BIGINT", "world_size": "BIGINT", "position": "BIGINT", "reasons": "JSON",
+            "device_method": "VARCHAR", "blocked_method": "VARCHAR", "blocking_calls": "JSON",
+            "first_call_us": "DOUBLE", "warmup_steps": "BIGINT",
+            "stopped": "VARCHAR", "rounds": "BIGINT",
+            "measure": {"name": "VARCHAR", "target_frac": "DOUBLE", "limit_s": "DOUBLE"},
+            "measured_s": "DOUBLE", "elapsed_s": "DOUBLE", "estimate_s": "DOUBLE",
+            "cost": {"operations": "JSON", "bytes_min": "DOUBLE", "working_set_bytes": "DOUBLE"},
+            "profile": {
+                "perturbation": "DOUBLE", "profiled_host_us": "DOUBLE", "launches": "DOUBLE", "kernels": "DOUBLE",
+                "trace_incomplete": "BOOLEAN", "unattributed_frac": "DOUBLE", "underfilled_frac": "DOUBLE",
+                "reason": "VARCHAR"
+            },
+            "compile": {
+                "seconds": "DOUBLE", "compilations": "BIGINT", "reasons": "JSON", "graph_breaks": "BIGINT",
+                "cache_hits": "BIGINT", "region_ran": "BOOLEAN"
+            },
+            "condition": {
+                "sm_clock_mhz": ["DOUBLE"], "power_w": ["DOUBLE"], "temperature_c": ["DOUBLE"],
+                "throttle_reasons": "JSON", "other_processes": "BIGINT", "cpu_pressure_frac": "DOUBLE",
+                "involuntary_switches": "BIGINT"
+            },
+            "host_contended": "BOOLEAN", "peak_bytes": "BIGINT", "host": "VARCHAR", "device_uuid": "VARCHAR",
+            "device_index": "BIGINT", "artifacts": {"trace": "VARCHAR", "table": "VARCHAR"}
+        }') AS fact
     FROM (FROM typed UNION ALL BY NAME FROM files_runs)
 )
 SELECT
@@ -35,9 +62,9 @@ SELECT
     status::VARCHAR AS status,
     reason::VARCHAR AS reason,
     started_at::TIMESTAMP AS started_at,
-    _fact(fact, 'rank')::BIGINT AS rank,
-    _fact(fact, 'world_size')::BIGINT AS world_size,
-    _fact(fact, 'position')::BIGINT AS position,
+    fact.rank AS rank,
+    fact.world_size AS world_size,
+    fact.position AS position,
     _finite(wall_us[1]) AS wall_us, _finite(wall_us[2]) AS wall_us_low, _finite(wall_us[3]) AS wall_us_high,
     _finite(issue_us[1]) AS issue_us, _finite(issue_us[2]) AS issue_us_low, _finite(issue_us[3]) AS issue_us_high,
     _finite(device_us[1]) AS device_us, _finite(device_us[2]) AS device_us_low, _finite(device_us[3]) AS device_us_high,
@@ -52,51 +79,51 @@ SELECT
     _finite(device_slope[1]) AS device_slope, _finite(device_slope[2]) AS device_slope_low,
     _finite(device_slope[3]) AS device_slope_high,
     _finite(margin[1]) AS margin, _finite(margin[2]) AS margin_low, _finite(margin[3]) AS margin_high,
-    _fact(fact, 'device_method') AS device_method,
-    _fact(fact, 'blocked_method') AS blocked_method,
-    nullif(_fact(fact, 'blocking_calls'), '{}') AS blocking_calls,
-    _fact(fact, 'reasons') AS reasons,
-    _fact(fact, 'first_call_us')::DOUBLE AS first_call_us,
-    _fact(fact, 'warmup_steps')::BIGINT AS warmup_steps,
-    _fact(fact, 'stopped') AS stopped,
-    _fact(fact, 'rounds')::BIGINT AS rounds,
-    _fact(fact, 'measure.name') AS measure,
-    _fact(fact, 'measure.target_frac')::DOUBLE AS measure_target_frac,
-    _fact(fact, 'measure.limit_s')::DOUBLE AS measure_limit_s,
-    _fact(fact, 'measured_s')::DOUBLE AS measured_s,
-    _fact(fact, 'elapsed_s')::DOUBLE AS elapsed_s,
-    _fact(fact, 'estimate_s')::DOUBLE AS estimate_s,
-    _fact(fact, 'cost.operations') AS operations,
-    _fact(fact, 'cost.bytes_min')::DOUBLE AS bytes_min,
-    _fact(fact, 'cost.working_set_bytes')::DOUBLE AS working_set_bytes,
-    _fact(fact, 'profile.perturbation')::DOUBLE AS perturbation,
-    _fact(fact, 'profile.profiled_host_us')::DOUBLE AS profiled_host_us,
-    _fact(fact, 'profile.launches')::DOUBLE AS launches,
-    _fact(fact, 'profile.kernels')::DOUBLE AS kernels,
-    _fact(fact, 'profile.trace_incomplete')::BOOLEAN AS trace_incomplete,
-    _fact(fact, 'profile.unattributed_frac')::DOUBLE AS unattributed_frac,
-    _fact(fact, 'profile.underfilled_frac')::DOUBLE AS underfilled_frac,
-    _fact(fact, 'profile.reason') AS profile_reason,
-    _fact(fact, 'compile.seconds')::DOUBLE AS compile_s,
-    _fact(fact, 'compile.compilations')::BIGINT AS compilations,
-    _fact(fact, 'compile.reasons') AS compile_reasons,
-    _fact(fact, 'compile.graph_breaks')::BIGINT AS graph_breaks,
-    _fact(fact, 'compile.cache_hits')::BIGINT AS cache_hits,
-    _fact(fact, 'compile.region_ran')::BOOLEAN AS region_ran,
-    _fact(fact, 'condition.sm_clock_mhz[1]')::DOUBLE AS sm_clock_mhz,
-    _fact(fact, 'condition.power_w[1]')::DOUBLE AS power_w,
-    _fact(fact, 'condition.temperature_c[1]')::DOUBLE AS temperature_c,
-    _fact(fact, 'condition.throttle_reasons') AS throttle_reasons,
-    _fact(fact, 'condition.other_processes')::BIGINT AS other_processes,
-    _fact(fact, 'condition.cpu_pressure_frac')::DOUBLE AS cpu_pressure_frac,
-    _fact(fact, 'condition.involuntary_switches')::BIGINT AS involuntary_switches,
-    _fact(fact, 'host_contended')::BOOLEAN AS host_contended,
-    _fact(fact, 'peak_bytes')::BIGINT AS peak_bytes,
-    _fact(fact, 'host') AS host,
-    _fact(fact, 'device_uuid') AS device_uuid,
-    _fact(fact, 'device_index')::BIGINT AS device_index,
-    _fact(fact, 'artifacts.trace') AS trace_path,
-    _fact(fact, 'artifacts.table') AS table_path
+    fact.device_method AS device_method,
+    fact.blocked_method AS blocked_method,
+    nullif(fact.blocking_calls::VARCHAR, '{}') AS blocking_calls,
+    fact.reasons::VARCHAR AS reasons,
+    fact.first_call_us AS first_call_us,
+    fact.warmup_steps AS warmup_steps,
+    fact.stopped AS stopped,
+    fact.rounds AS rounds,
+    fact.measure.name AS measure,
+    fact.measure.target_frac AS measure_target_frac,
+    fact.measure.limit_s AS measure_limit_s,
+    fact.measured_s AS measured_s,
+    fact.elapsed_s AS elapsed_s,
+    fact.estimate_s AS estimate_s,
+    fact.cost.operations::VARCHAR AS operations,
+    fact.cost.bytes_min AS bytes_min,
+    fact.cost.working_set_bytes AS working_set_bytes,
+    fact.profile.perturbation AS perturbation,
+    fact.profile.profiled_host_us AS profiled_host_us,
+    fact.profile.launches AS launches,
+    fact.profile.kernels AS kernels,
+    fact.profile.trace_incomplete AS trace_incomplete,
+    fact.profile.unattributed_frac AS unattributed_frac,
+    fact.profile.underfilled_frac AS underfilled_frac,
+    fact.profile.reason AS profile_reason,
+    fact.compile.seconds AS compile_s,
+    fact.compile.compilations AS compilations,
+    fact.compile.reasons::VARCHAR AS compile_reasons,
+    fact.compile.graph_breaks AS graph_breaks,
+    fact.compile.cache_hits AS cache_hits,
+    fact.compile.region_ran AS region_ran,
+    fact.condition.sm_clock_mhz[2] AS sm_clock_mhz,
+    fact.condition.power_w[2] AS power_w,
+    fact.condition.temperature_c[2] AS temperature_c,
+    fact.condition.throttle_reasons::VARCHAR AS throttle_reasons,
+    fact.condition.other_processes AS other_processes,
+    fact.condition.cpu_pressure_frac AS cpu_pressure_frac,
+    fact.condition.involuntary_switches AS involuntary_switches,
+    fact.host_contended AS host_contended,
+    fact.peak_bytes AS peak_bytes,
+    fact.host AS host,
+    fact.device_uuid AS device_uuid,
+    fact.device_index AS device_index,
+    fact.artifacts.trace AS trace_path,
+    fact.artifacts.table AS table_path
 FROM raw
 WHERE run_id IS NOT NULL;
 
@@ -104,7 +131,8 @@ COMMENT ON TABLE stg_runs IS 'One row a live run: raw columns cast, lists and fa
 COMMENT ON COLUMN stg_runs.run_id IS 'One measurement of a point; ordered by time.';
 COMMENT ON COLUMN stg_runs.point_id IS 'Hash of the resolved axes and the workload''s source.';
 COMMENT ON COLUMN stg_runs.sweep_id IS 'The command that measured it.';
-COMMENT ON COLUMN stg_runs.environment_id IS 'Key of environments: versions, device, host, threads, settings that change results.';
+COMMENT ON COLUMN stg_runs.environment_id IS
+    'Key of environments: versions, device, host, threads, settings that change results.';
 COMMENT ON COLUMN stg_runs.source IS 'sweep, import or watch.';
 COMMENT ON COLUMN stg_runs.workload IS 'What was measured.';
 COMMENT ON COLUMN stg_runs.size IS 'Axis size; NULL where the point has no such axis.';
@@ -121,28 +149,34 @@ COMMENT ON COLUMN stg_runs.started_at IS 'When the point was handed out, UTC.';
 COMMENT ON COLUMN stg_runs.rank IS 'Rank of the process; NULL with a single process.';
 COMMENT ON COLUMN stg_runs.world_size IS 'Number of processes; NULL with a single process.';
 COMMENT ON COLUMN stg_runs.position IS 'Place of the point in its sweep, from 0.';
-COMMENT ON COLUMN stg_runs.wall_us IS 'Steady time a step: steps back to back, one synchronize at the end; median, microseconds.';
+COMMENT ON COLUMN stg_runs.wall_us IS
+    'Steady time a step: steps back to back, one synchronize at the end; median, microseconds.';
 COMMENT ON COLUMN stg_runs.wall_us_low IS 'Low end of the 95 % interval of wall_us.';
 COMMENT ON COLUMN stg_runs.wall_us_high IS 'High end of the 95 % interval of wall_us.';
-COMMENT ON COLUMN stg_runs.issue_us IS 'Host time to issue one step, without time blocked in synchronizing calls; microseconds.';
+COMMENT ON COLUMN stg_runs.issue_us IS
+    'Host time to issue one step, without time blocked in synchronizing calls; microseconds.';
 COMMENT ON COLUMN stg_runs.issue_us_low IS 'Low end of the 95 % interval of issue_us.';
 COMMENT ON COLUMN stg_runs.issue_us_high IS 'High end of the 95 % interval of issue_us.';
-COMMENT ON COLUMN stg_runs.device_us IS 'Device time a step when the host is never late, see device_method; microseconds.';
+COMMENT ON COLUMN stg_runs.device_us IS
+    'Device time a step when the host is never late, see device_method; microseconds.';
 COMMENT ON COLUMN stg_runs.device_us_low IS 'Low end of the 95 % interval of device_us.';
 COMMENT ON COLUMN stg_runs.device_us_high IS 'High end of the 95 % interval of device_us.';
 COMMENT ON COLUMN stg_runs.replay_us IS 'The step without launch overhead: CUDA-graph replay; microseconds.';
 COMMENT ON COLUMN stg_runs.replay_us_low IS 'Low end of the 95 % interval of replay_us.';
 COMMENT ON COLUMN stg_runs.replay_us_high IS 'High end of the 95 % interval of replay_us.';
-COMMENT ON COLUMN stg_runs.single_us IS 'One step between two synchronizes, as an interactive caller sees it; microseconds.';
+COMMENT ON COLUMN stg_runs.single_us IS
+    'One step between two synchronizes, as an interactive caller sees it; microseconds.';
 COMMENT ON COLUMN stg_runs.single_us_low IS 'Low end of the 95 % interval of single_us.';
 COMMENT ON COLUMN stg_runs.single_us_high IS 'High end of the 95 % interval of single_us.';
-COMMENT ON COLUMN stg_runs.busy_us IS 'Union of the profiled device intervals of a step; explains, never decides; microseconds.';
+COMMENT ON COLUMN stg_runs.busy_us IS
+    'Union of the profiled device intervals of a step; explains, never decides; microseconds.';
 COMMENT ON COLUMN stg_runs.busy_us_low IS 'Low end of the 95 % interval of busy_us.';
 COMMENT ON COLUMN stg_runs.busy_us_high IS 'High end of the 95 % interval of busy_us.';
 COMMENT ON COLUMN stg_runs.blocked_us IS 'Host time blocked in synchronizing calls inside a step; microseconds.';
 COMMENT ON COLUMN stg_runs.blocked_us_low IS 'Low end of the 95 % interval of blocked_us.';
 COMMENT ON COLUMN stg_runs.blocked_us_high IS 'High end of the 95 % interval of blocked_us.';
-COMMENT ON COLUMN stg_runs.floor_us IS 'On the CPU: the same operations at the smallest size, on one thread; microseconds.';
+COMMENT ON COLUMN stg_runs.floor_us IS
+    'On the CPU: the same operations at the smallest size, on one thread; microseconds.';
 COMMENT ON COLUMN stg_runs.floor_us_low IS 'Low end of the 95 % interval of floor_us.';
 COMMENT ON COLUMN stg_runs.floor_us_high IS 'High end of the 95 % interval of floor_us.';
 COMMENT ON COLUMN stg_runs.host_slope IS 'Change of wall_us for each microsecond of host spin added to a step.';
@@ -154,21 +188,25 @@ COMMENT ON COLUMN stg_runs.device_slope_high IS 'High end of the 95 % interval o
 COMMENT ON COLUMN stg_runs.margin IS 'Overhead / work, the ratio formed within each round; above 1 the overhead binds.';
 COMMENT ON COLUMN stg_runs.margin_low IS 'Low end of the 95 % interval of margin.';
 COMMENT ON COLUMN stg_runs.margin_high IS 'High end of the 95 % interval of margin.';
-COMMENT ON COLUMN stg_runs.device_method IS 'How device_us was taken: held (stream held while the steps queue), replay, profile.';
+COMMENT ON COLUMN stg_runs.device_method IS
+    'How device_us was taken: held (stream held while the steps queue), replay, profile.';
 COMMENT ON COLUMN stg_runs.blocked_method IS 'How blocked_us was taken: timed calls or profile.';
-COMMENT ON COLUMN stg_runs.blocking_calls IS 'JSON object: synchronizing call inside the step -> calls a step; NULL = none seen.';
+COMMENT ON COLUMN stg_runs.blocking_calls IS
+    'JSON object: synchronizing call inside the step -> calls a step; NULL = none seen.';
 COMMENT ON COLUMN stg_runs.reasons IS 'JSON object: quantity -> why it is NULL.';
 COMMENT ON COLUMN stg_runs.first_call_us IS 'First call; with compile it holds the compilation; microseconds.';
 COMMENT ON COLUMN stg_runs.warmup_steps IS 'Steps until the times were steady.';
 COMMENT ON COLUMN stg_runs.stopped IS 'Why measuring ended: target, limit or rounds.';
 COMMENT ON COLUMN stg_runs.rounds IS 'Number of interleaved rounds.';
 COMMENT ON COLUMN stg_runs.measure IS 'Name of the rule of measuring: quick, default, thorough.';
-COMMENT ON COLUMN stg_runs.measure_target_frac IS 'Width of the interval of wall_us at which measuring ends, as a fraction.';
+COMMENT ON COLUMN stg_runs.measure_target_frac IS
+    'Width of the interval of wall_us at which measuring ends, as a fraction.';
 COMMENT ON COLUMN stg_runs.measure_limit_s IS 'Seconds after which measuring ends.';
 COMMENT ON COLUMN stg_runs.measured_s IS 'Seconds spent in measured steps.';
 COMMENT ON COLUMN stg_runs.elapsed_s IS 'Seconds the point took in its worker.';
 COMMENT ON COLUMN stg_runs.estimate_s IS 'Predicted seconds of a step (skipped points).';
-COMMENT ON COLUMN stg_runs.operations IS 'JSON list of the operations of a step: name, flops, bytes; NULL = no cost model.';
+COMMENT ON COLUMN stg_runs.operations IS
+    'JSON list of the operations of a step: name, flops, bytes; NULL = no cost model.';
 COMMENT ON COLUMN stg_runs.bytes_min IS 'Bytes that a step moves when everything is fused.';
 COMMENT ON COLUMN stg_runs.working_set_bytes IS 'Bytes that a step touches.';
 COMMENT ON COLUMN stg_runs.perturbation IS 'Host time of a profiled step / issue_us.';
@@ -177,7 +215,8 @@ COMMENT ON COLUMN stg_runs.launches IS 'Launches a step in the profiled window.'
 COMMENT ON COLUMN stg_runs.kernels IS 'Kernels a step in the profiled window.';
 COMMENT ON COLUMN stg_runs.trace_incomplete IS 'Launches and kernels of the profiled window do not match.';
 COMMENT ON COLUMN stg_runs.unattributed_frac IS 'Share of device time without a launch event.';
-COMMENT ON COLUMN stg_runs.underfilled_frac IS 'Share of busy time in kernels of fewer blocks than the device has multiprocessors.';
+COMMENT ON COLUMN stg_runs.underfilled_frac IS
+    'Share of busy time in kernels of fewer blocks than the device has multiprocessors.';
 COMMENT ON COLUMN stg_runs.profile_reason IS 'Why there is no trace.';
 COMMENT ON COLUMN stg_runs.compile_s IS 'Seconds of compilation.';
 COMMENT ON COLUMN stg_runs.compilations IS 'Number of compilations.';

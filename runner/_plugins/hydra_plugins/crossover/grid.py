@@ -7,6 +7,7 @@ from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 
 
 class Grid(BasicSweeper):
@@ -29,7 +30,10 @@ class Grid(BasicSweeper):
         assert self.hydra_context is not None
         preset = [f"{key}={value}" for key, value in {**self.params, **grid}.items()]
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
-        return self.split_arguments(parser.parse_overrides(preset + arguments), None)[0]
+        overrides = parser.parse_overrides(preset + arguments)
+        if any(each.key_or_group == "experiment" and each.is_sweep_override() for each in overrides):
+            raise HydraException("experiment: one ready sweep a command, since each brings its own axes")
+        return self.split_arguments(overrides, None)[0]
 
 
 def _text(value: Any) -> str:

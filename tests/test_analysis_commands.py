@@ -1,0 +1,256 @@
+"""python -m analysis: what each command prints, in which format, and with which exit code."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from given import write_store
+
+from analysis import open_store
+from analysis.__main__ import VIEWS, main
+from analysis.output import plain, short, write_table
+
+ROOT = Path(__file__).parents[1]
+
+RUNS = [
+    {"size": 64, "wall_us": 18, "issue_us": 18, "device_us": 5, "replay_us": 3},
+    {"size": 128, "wall_us": 36.72, "issue_us": 18, "device_us": 36},
+    {"size": 256, "status": "oom", "reason": "too big"},
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store of two good points and a failed one on an asynchronous device."""
+    return str(write_store(tmp_path_factory.mktemp("store"), runs=RUNS))
+
+
+def test_every_view_shows_columns_that_it_has(store: str) -> None:
+    """The columns of every table and the order of its rows exist."""
+    with open_store(store) as connection:
+        for name, view in VIEWS.items():
+            connection.execute(f"SELECT {view.shown} FROM {name} ORDER BY {view.order}")
+
+
+def test_csv_has_a_header_and_all_columns(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """csv holds every column of the relation; NULL is an empty field."""
+    main(["bounds", "--store", store, "--format", "csv"])
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["size"], row["bound"], row["batch"]) for row in rows] == [
+        ("64", "overhead-bound", ""),
+        ("128", "device-bound", ""),
+        ("256", "unknown", ""),
+    ]
+    assert "sentence" in rows[0]
+
+
+def test_json_is_one_array_of_numbers(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """json holds numbers as numbers and unknown values as null."""
+    main(["bounds", "--store", store, "--format", "json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["size"], row["gain"], row["batch"]) for row in rows] == [
+        (64, 6.0, None),
+        (128, None, None),
+        (256, None, None),
+    ]
+
+
+def test_json_of_nothing_and_of_odd_values(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """No rows are an empty array; NaN and infinity are null; decimals are numbers; lists stay lists."""
+    main(["kernels", "--store", store, "--format", "json"])
+    assert json.loads(capsys.readouterr().out) == []
+    query = "SELECT 'nan'::DOUBLE a, 'inf'::DOUBLE b, 1.5 c, [1, NULL] d, true e, DATE '2025-01-02' f, {'x': 1} g"
+    main(["sql", query, "--store", store, "--format", "json"])
+    assert json.loads(capsys.readouterr().out) == [
+        {"a": None, "b": None, "c": 1.5, "d": [1, None], "e": True, "f": "2025-01-02", "g": {"x": 1}}
+    ]
+
+
+def test_table_in_a_pipe_is_plain_and_aligned(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table shows chosen columns, none that is empty, 4 significant digits, and no escape codes."""
+    main(["bounds", "--store", store])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == [
+        *("workload", "size", "dtype", "compile", "warmup", "device", "wall_us", "issue_us", "device_us"),
+        *("bound", "margin", "gain", "reason"),
+    ]
+    assert lines[1].split()[:12] == [
+        *("matmul_add", "64", "fp32", "false", "true", "cuda", "18", "18", "5"),
+        *("overhead-bound", "3.6", "6"),
+    ]
+    assert len({line.index(word) for line, word in zip(lines[1:], ("over", "device-b", "unk"), strict=True)}) == 1
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_table_on_a_terminal_is_drawn() -> None:
+    """On a terminal rich draws the table; square brackets are text, not markup."""
+    terminal = Terminal()
+    write_table(["name", "value"], iter([("[red]", 1.23456)]), terminal)
+    assert "[red]" in terminal.getvalue()
+    assert "1.235" in terminal.getvalue()
+    assert "─" in terminal.getvalue()
+
+
+def test_what_is_alike_is_said_once() -> None:
+    """On a terminal a column with one value for all rows stands above the table."""
+    terminal = Terminal()
+    write_table(["dtype", "size"], iter([("fp32", 64), ("fp32", 128)]), terminal)
+    assert terminal.getvalue().splitlines()[0] == "in every row: dtype=fp32"
+    assert terminal.getvalue().count("fp32") == 1
+
+
+def test_numbers_are_never_cut() -> None:
+    """Where the terminal is too narrow its own line breaks are better than a cut number."""
+    terminal = Terminal()
+    write_table(
+        [f"column_{place}" for place in range(20)], iter([(1234567 + place,) * 20 for place in range(2)]), terminal
+    )
+    assert terminal.getvalue().count("1234568") == 20
+
+
+def test_a_wide_bracket_comes_with_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the table stands the command that narrows the crossing, on a line of its own."""
+    store = write_store(tmp_path, runs=[RUNS[0], {**RUNS[1], "size": 4096}])
+    main(["crossovers", "--store", str(store)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3] == "to narrow the crossing between 64 and 4096 of size:"
+    assert lines[4].startswith("  python -m runner -m workload=matmul_add size=104,")
+
+
+def test_parquet_and_files(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """-o FILE holds the result, whole; stdout stays empty, and no draft is left."""
+    for format in ("parquet", "csv"):
+        assert (
+            main(["crossovers", "--store", store, "--format", format, "-o", str(tmp_path / "new" / f"x.{format}")]) == 0
+        )
+    assert capsys.readouterr().out == ""
+    assert pl.read_parquet(tmp_path / "new" / "x.parquet")["text"].to_list() == ["100 (64 to 128)"]
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["x.csv", "x.parquet"]
+
+
+def test_parquet_through_a_pipe(store: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Parquet goes to a stdout that is no terminal."""
+    assert main(["axes", "--store", store, "--format", "parquet"]) == 0
+    assert len(pl.read_parquet(io.BytesIO(capsysbinary.readouterr().out))) == 7 * 3
+
+
+def test_sql(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A query over the relations prints its rows; a wrong one is one sentence and 1."""
+    assert (
+        main(["sql", "SELECT size, bound FROM bounds ORDER BY size LIMIT 1", "--store", store, "--format", "csv"]) == 0
+    )
+    assert capsys.readouterr().out == "size,bound\n64,overhead-bound\n"
+    assert main(["sql", "SELECT nothing FROM bounds", "--store", store]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("python -m analysis: Binder Error")
+    assert printed.err.count("\n") == 1
+
+
+def test_law_in_words_then_rows(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """law says the share, the worst and the agreement first; all points kept it, so it ends well."""
+    assert main(["law", "--store", store]) == 0
+    words, empty, header = capsys.readouterr().out.splitlines()[:3]
+    assert words == (
+        "env: wall = max(issue, device) holds within 5 % on 2 of 2 points (100 %); median 1 %, "
+        "worst 2 % (matmul_add size=128 dtype=fp32 compile=false). The bound agrees with the replay on 1 of 1 points, "
+        "farther than 10 % from the crossing on 1 of 1."
+    )
+    assert empty == ""
+    assert header.startswith("workload")
+
+
+def test_law_words_stay_out_of_data(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the formats for programs the words go to stderr."""
+    main(["law", "--store", store, "--format", "json"])
+    printed = capsys.readouterr()
+    assert len(json.loads(printed.out)) == 2
+    assert printed.err.startswith("env: wall = max(issue, device) holds")
+
+
+def test_law_below_95_percent_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Below 95 % of the points the stated figure is missed."""
+    runs = [{**RUNS[0], "size": size} for size in range(18)] + [{**RUNS[0], "size": 99, "wall_us": 19.2}]
+    assert main(["law", "--store", str(write_store(tmp_path / "miss", runs=runs))]) == 2
+    assert main(["law", "--store", str(write_store(tmp_path / "hold", runs=[*runs, {**RUNS[0], "size": 98}]))]) == 0
+
+
+def test_law_of_a_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A CPU has no asynchronous device: that is said, and is no failure."""
+    store = write_store(tmp_path, runs=[{"device": "cpu", "wall_us": 5, "floor_us": 4}])
+    assert main(["law", "--store", str(store)]) == 0
+    assert "needs an asynchronous device" in capsys.readouterr().out
+
+
+def test_missing_store_and_wrong_usage_end_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing could be done: one sentence on stderr, and 1."""
+    assert main(["bounds", "--store", str(tmp_path / "nowhere")]) == 1
+    assert "there is no store at" in capsys.readouterr().err
+    for wrong in (["bound"], [], ["bounds", "--format", "xml"]):
+        with pytest.raises(SystemExit) as ended:
+            main(wrong)
+        assert ended.value.code == 1
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_help_needs_no_store(capsys: pytest.CaptureFixture[str]) -> None:
+    """--help lists every command, wherever it is called."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in (*VIEWS, "sql", "report"))
+
+
+def test_a_closed_pipe_is_no_error(store: str) -> None:
+    """`| head` closes the pipe early: no traceback, and it ends well."""
+    command = [
+        sys.executable,
+        "-m",
+        "analysis",
+        "sql",
+        "SELECT * FROM range(1000000)",
+        "--store",
+        store,
+        "--format",
+        "csv",
+    ]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0"),
+        (1448.1546, "1448"),
+        (12345.6, "12346"),
+        (0.00012345, "0.0001234"),
+        (-3.14159, "-3.142"),
+        (4e12, "4.000e+12"),
+    ],
+)
+def test_short_numbers(number: float, text: str) -> None:
+    """Numbers in a table have 4 significant digits."""
+    assert short(number) == text
+
+
+def test_plain_keeps_what_json_can_hold() -> None:
+    """Values of the database become values of JSON, inside lists and objects too."""
+    assert plain({"a": [float("nan"), 1, True, None, b"x"]}) == {"a": [None, 1, True, None, "b'x'"]}

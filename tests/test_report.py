@@ -1,0 +1,332 @@
+"""The report as a file: its content, its policy, and what stands where there is nothing to show."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.report import main_series, write_png, write_report
+from analysis.report.answer import answer
+from analysis.report.files import replace_file
+from analysis.report.sections import MOST_ROWS, sections
+from analysis.report.series import Series, cold_points, compile_pairs, series_of
+from analysis.report.tables import Tables, read
+from analysis.store import open_store
+from tests.figures import cold, h200_store, warm
+from tests.given import write_store
+
+HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror=alert(1)>'
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """Rows of the H200 sweep."""
+    return read(open_store(h200_store(tmp_path_factory.mktemp("h200"))))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of the H200 sweep."""
+    folder = tmp_path_factory.mktemp("report")
+    return write_report(open_store(h200_store(folder / "store")), folder / "out" / "report.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def empty_page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of a store without runs."""
+    folder = tmp_path_factory.mktemp("empty")
+    return write_report(open_store(write_store(folder / "store")), folder / "report.html").read_text()
+
+
+def section(page: str, anchor: str) -> str:
+    """The HTML of one section."""
+    found = re.search(rf'<section id="{anchor}".*?</section>', page, re.DOTALL)
+    assert found, f"no section {anchor}"
+    return found.group()
+
+
+def words(markup: str) -> str:
+    """The text of some HTML, spaces joined."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", markup)).split())
+
+
+def figures(page: str) -> list[dict[str, Any]]:
+    """The chart specifications that the page holds."""
+    found = re.search(r'<script type="application/json" id="figures">(.*?)</script>', page, re.DOTALL)
+    assert found
+    return json.loads(found.group(1))
+
+
+def test_sections_stand_in_the_order_of_reading(page: str) -> None:
+    """The answer comes first, the environment last, and the contents lead to each."""
+    anchors = re.findall(r'<section id="(\w+)"', page)
+    expected = "answer series map compile cold perturbation law points failed environment".split()
+    assert anchors == expected
+    assert re.findall(r'<li><a href="#(\w+)"', page) == expected
+
+
+def test_the_answer_states_both_crossings_in_two_sentences(page: str) -> None:
+    """The eager and the compiled series cross; nothing is left over."""
+    text = words(section(page, "answer"))
+    assert re.search(r"at size 1,6\d\d \(1,536 to 1,792\) for matmul_add bf16 eager", text)
+    assert re.search(r"at size \d,\d{3} \(2,048 to 4,096\) for matmul_add bf16 compiled", text)
+    assert text.endswith("Every series crosses in the range measured.")
+
+
+def crossing(status: str, **changes: Any) -> Series:
+    """A series of matmul_add over size with this status."""
+    row = {"environment_id": "env", "workload": "matmul_add", "size": None, "dtype": "bf16", "batch": None}
+    row |= {"compile": "false", "warmup": "true", "device": "cuda", "params": "{}", "axis": "size", "status": status}
+    row |= {"value": None, "low": 64, "high": 256, "reason": "why"}
+    return Series(row | changes, [{"point_id": "a", "bound": "overhead-bound"}])
+
+
+def test_the_answer_names_series_that_never_cross() -> None:
+    """The second sentence says of each other series what it does instead."""
+    series = [crossing("found", value=100.0), crossing("above", dtype="fp16"), crossing("below", dtype="fp32")]
+    assert answer(series, "H200") == [
+        "On H200 the overhead stops binding at size 100 (64 to 256) for matmul_add bf16 eager.",
+        "In the range measured, matmul_add fp16 eager stays overhead-bound throughout; "
+        "matmul_add fp32 eager is bound by the device throughout.",
+    ]
+
+
+def test_the_answer_on_many_series_gives_the_first_and_the_last() -> None:
+    """More than four are counted, not listed."""
+    series = [crossing("found", value=100.0 * batch, batch=batch) for batch in (3, 1, 2, 5, 4)]
+    assert answer(series, "H200")[0] == (
+        "On H200 the overhead stops binding in 5 of 5 series: first at size 100 (64 to 256) for matmul_add bf16 batch 1 "
+        "eager, last at size 500 (64 to 256) for matmul_add bf16 batch 5 eager."
+    )
+
+
+def test_the_answer_without_a_value_gives_the_bracket() -> None:
+    """A bracketed crossing is stated as lying between its ends."""
+    assert "between size 64 and 256 for" in answer([crossing("bracketed")], "H200")[0]
+
+
+def test_no_series_is_answered_with_a_command() -> None:
+    """Where nothing can cross the reader is told what to run."""
+    (sentence,) = answer([], "H200")
+    assert "python -m runner -m size=" in sentence
+
+
+def test_every_point_is_a_row_with_its_sentence(page: str, tables: Tables) -> None:
+    """The table holds all measured points, cold ones included, with bound and sentence as the view gives them."""
+    rows = re.findall(r"<tr>.*?</tr>", section(page, "points"), re.DOTALL)[1:]
+    measured = [row for row in tables.bounds if row["status"] == "ok"]
+    assert len(rows) == len(measured) == 15
+    text = [words(row) for row in rows]
+    for point in measured:
+        assert any(point["sentence"] in row and point["bound"] in row for row in text)
+
+
+def test_failed_and_skipped_points_are_listed_with_the_reason(page: str) -> None:
+    """Status and reason stand side by side; the reason does not repeat the status."""
+    text = words(section(page, "failed"))
+    assert "65,536 oom CUDA out of memory: tried to allocate 8 GiB" in text
+    assert "65,536 skipped a step would take 9.1 s" in text
+
+
+def test_environment_and_roofs_are_shown_with_units(page: str) -> None:
+    """Facts that are known, roofs with unit and interval, and why a roof is missing."""
+    text = words(section(page, "environment"))
+    assert "device name NVIDIA H200" in text
+    assert "760 TFLOP/s 750 TFLOP/s to 770 TFLOP/s" in text
+    assert "the L2 could not be isolated" in text
+    assert "compute capability" not in text
+
+
+def test_the_law_is_stated_in_a_sentence(page: str) -> None:
+    """Share within 5 %, the worst point and the check by replay."""
+    text = words(section(page, "law"))
+    assert "holds within 5 % on 12 of 13 points (92 %), off by 5.35 % at worst" in text
+    assert re.search(r"\d+ of \d+ bounds outside a 10 % band around the crossing agree with the replay", text)
+
+
+def test_every_bound_can_be_looked_up(page: str) -> None:
+    """The foot of the page explains each bound of the vocabulary."""
+    footer = words(page[page.index("<footer>") : page.index("</footer>")])
+    for name in (
+        "overhead-bound",
+        "compute-bound",
+        "memory-bound",
+        "device-bound",
+        "serialized",
+        "balanced",
+        "unknown",
+    ):
+        assert name in footer
+
+
+def test_every_chart_has_a_figure_with_a_label(page: str) -> None:
+    """As many figures as specifications, numbered in order, each with words for those who cannot see it."""
+    numbers = re.findall(r'<figure class="chart" tabindex="0" aria-label="[^"]+" data-figure="(\d+)">', page)
+    assert [int(number) for number in numbers] == list(range(len(figures(page))))
+    assert all(spec["title"]["text"] and spec["description"] for spec in figures(page))
+
+
+@pytest.mark.parametrize(
+    ("anchor", "command"),
+    [
+        ("answer", "python -m runner -m size="),
+        ("series", "python -m runner -m size="),
+        ("map", "python -m runner -m size="),
+        ("compile", "compile=false,true"),
+        ("cold", "warmup=false,true"),
+        ("perturbation", "python -m runner doctor"),
+        ("law", "device=cuda"),
+        ("points", "python -m runner -m size="),
+        ("environment", "python -m runner -m size="),
+    ],
+)
+def test_an_empty_section_says_why_and_what_fills_it(empty_page: str, anchor: str, command: str) -> None:
+    """No section of an empty store shows an empty chart: it names the command that would fill it."""
+    markup = section(empty_page, anchor)
+    assert "<figure" not in markup
+    assert command in words(markup)
+
+
+def test_an_empty_store_has_no_failed_points(empty_page: str) -> None:
+    """None failed: that is said, not left blank."""
+    assert "None" in words(section(empty_page, "failed"))
+
+
+class Elements(HTMLParser):
+    """Collects the names and attributes of all elements, and the content of scripts and styles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attributes: list[tuple[str, dict[str, str | None]]] = []
+        self.contents: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem:
+            self.contents.append((self.cdata_elem, data))
+
+
+def parsed(page: str) -> Elements:
+    """The elements of a page."""
+    elements = Elements()
+    elements.feed(page)
+    elements.close()
+    return elements
+
+
+def test_the_policy_allows_the_pages_own_scripts_and_style_only(page: str) -> None:
+    """default-src is none; each script and the style sheet is named by its hash; nothing unsafe is allowed."""
+    elements = parsed(page)
+    metas = [attributes for tag, attributes in elements.attributes if tag == "meta"]
+    policy = next(str(each["content"]) for each in metas if each.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    hashes = set(re.findall(r"'sha256-([^']+)'", policy))
+    run = [text for tag, text in elements.contents if not text.startswith('[{"')]
+    assert {base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in run} == hashes
+
+
+def test_the_page_refers_to_nothing_outside(page: str) -> None:
+    """No element has a source, and links stay on the page."""
+    for tag, attributes in parsed(page).attributes:
+        assert "src" not in attributes, tag
+        assert "style" not in attributes, tag
+        assert str(attributes.get("href", "#")).startswith("#")
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    """Names and reasons that hold markup add no element, in tables, charts and labels alike."""
+    runs = [
+        warm(*each, workload=HOSTILE, params={HOSTILE: HOSTILE}) for each in ((64, 18, 18, 5), (4096, 220, 20, 220))
+    ]
+    runs += [{"workload": HOSTILE, "size": 8192, "dtype": HOSTILE, "status": "failed", "reason": HOSTILE}]
+    runs += [cold(64, 18.5, workload=HOSTILE)]
+    store = write_store(tmp_path / "store", runs=runs, environments=[{"device": "cuda", "device_name": HOSTILE}])
+    page = write_report(open_store(store), tmp_path / "report.html").read_text()
+    elements = parsed(page)
+    tags = [tag for tag, _ in elements.attributes]
+    assert tags.count("script") == 3
+    assert "img" not in tags
+    assert not any(name.startswith("on") for _, attributes in elements.attributes for name in attributes)
+    assert HOSTILE in " ".join(json.dumps(figures(page), ensure_ascii=False).replace('\\"', '"').split())
+
+
+def test_a_table_beyond_its_limit_says_what_is_left_out(tables: Tables) -> None:
+    """A page stays readable: the table ends at its limit, and the page says how many more there are and where."""
+    rows = [dict(tables.bounds[0]) | {"point_id": f"p{number}"} for number in range(MOST_ROWS + 7)]
+    found = sections(Tables(rows, (), (), (), (), (), (), ()))
+    (points,) = [each for each in found if each.anchor == "points"]
+    markup = "".join(part for part in points.parts if isinstance(part, str))
+    assert markup.count("<tr>") == MOST_ROWS + 1
+    assert "7 more points are not drawn here; python -m analysis bounds --format csv lists all of them." in markup
+
+
+def test_series_hold_their_points_in_the_order_of_the_axis(tables: Tables) -> None:
+    """Each crossover is joined with its own points only, failed ones included."""
+    sizes = {each.crossing["compile"]: [row["size"] for row in each.points] for each in _over_size(tables)}
+    assert sizes == {
+        "false": [64, 256, 1024, 1280, 1536, 1792, 2048, 2560, 4096, 65536],
+        "true": [64, 256, 2048, 4096, 65536],
+    }
+
+
+def _over_size(tables: Tables) -> list[Series]:
+    return [each for each in series_of(tables.crossovers, tables.bounds) if each.axis == "size"]
+
+
+def test_pairs_join_points_that_differ_in_compile_alone(tables: Tables) -> None:
+    """Four sizes were measured both ways; the interval of a ratio is the widest that both intervals allow."""
+    (pairs,) = compile_pairs(tables.bounds, "size").values()
+    walls = {pair["axis_value"]: pair for pair in pairs if pair["quantity"] == "wall"}
+    assert sorted(walls) == [64, 256, 2048, 4096]
+    assert walls[64]["ratio"] == pytest.approx(18.0 / 53.8)
+    assert walls[64]["low"] == pytest.approx(18.0 * 0.985 / (53.8 * 1.015))
+
+
+def test_of_a_cold_point_the_latest_run_counts() -> None:
+    """Runs are ordered by their id; an older run of the same point is not mixed in."""
+    axes = {"environment_id": "env", "workload": "matmul_add", "size": 64, "warmup": "false", "params": "{}"}
+    samples = [axes | {"run_id": run, "position": place, "value": 1.0} for run in ("r1", "r2") for place in (1, 0)]
+    (steps,) = cold_points(samples)
+    assert [(step["run_id"], step["position"]) for step in steps] == [("r2", 0), ("r2", 1)]
+
+
+def test_the_picture_shows_eager_beside_its_compiled_twin(tables: Tables, tmp_path: Path) -> None:
+    """The eager series with a crossing leads, and a PNG is written."""
+    assert [each.crossing["compile"] for each in main_series(_over_size(tables))] == ["false", "true"]
+    path = write_png(open_store(h200_store(tmp_path / "store")), tmp_path / "docs" / "crossover.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_picture_of_nothing(tmp_path: Path) -> None:
+    """A store without series is an error that names the cure."""
+    with pytest.raises(ValueError, match="python -m runner -m size="):
+        write_png(open_store(write_store(tmp_path / "store")), tmp_path / "x.png")
+
+
+def test_a_report_replaces_the_old_one_whole(tmp_path: Path) -> None:
+    """The file is replaced in one step and nothing else is left in its folder."""
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    assert replace_file(path, b"new") == path
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_report_that_cannot_be_written_leaves_no_trace(tmp_path: Path) -> None:
+    """Where the place is taken by a folder the error is raised and the temporary file is gone."""
+    path = tmp_path / "report.html"
+    path.mkdir()
+    with pytest.raises(OSError, match=r"report\.html"):
+        replace_file(path, b"new")
+    assert list(tmp_path.iterdir()) == [path]

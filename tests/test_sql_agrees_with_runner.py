@@ -1,0 +1,57 @@
+"""The live verdicts of the runner and the public ones of the analysis, on the same rows."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from given import write_store
+from test_sql_bounds import GIVEN as POINTS
+from test_sql_crossovers import GIVEN as SERIES
+
+from analysis import open_store
+from runner.law import Times, Verdict, crossing, decide
+from runner.statistics import Estimate
+
+DEVICE_SIDE = ("compute-bound", "memory-bound", "device-bound")
+WARM = [name for name, run in POINTS.items() if name not in ("failed", "noop", "cold")]
+
+
+def estimate(value: Any) -> Estimate | None:
+    """A given time as the runner holds it."""
+    if value is None:
+        return None
+    return Estimate(*map(float, value)) if isinstance(value, tuple) else Estimate(*[float(value)] * 3)
+
+
+def live(run: dict[str, Any]) -> Verdict:
+    """The runner's verdict of a given run."""
+    times = {name: estimate(run.get(f"{name}_us")) for name in ("wall", "issue", "device", "floor")}
+    margin = estimate(run.get("margin"))
+    return decide(Times(**times, margin=margin, blocks=bool(run.get("facts", {}).get("blocking_calls"))))
+
+
+def test_bounds_agree(tmp_path: Path) -> None:
+    """Every warm given point gets the same bound from both; the roofs are the analysis's alone."""
+    runs = [{**POINTS[name], "point_id": name} for name in WARM if name != "cpu without floor"]
+    with open_store(write_store(tmp_path, runs=runs)) as connection:
+        public = dict(connection.sql("SELECT point_id, bound FROM bounds").fetchall())
+    told = {name: "device-bound" if bound in DEVICE_SIDE else bound for name, bound in public.items()}
+    assert told == {run["point_id"]: live(run).bound for run in runs}
+
+
+def test_crossovers_agree(tmp_path: Path) -> None:
+    """Every series whose points were all measured and decided has the same crossing in both."""
+    names = [name for name, rows in SERIES.items() if all(_has_a_side(row) for row in rows) and len(rows) > 1]
+    runs = [{**row, "workload": name} for name in names for row in SERIES[name]]
+    with open_store(write_store(tmp_path, runs=runs)) as connection:
+        rows = connection.sql('SELECT workload, status, "value" FROM crossovers').fetchall()
+    expected = {name: crossing([(row["size"], live(row)) for row in SERIES[name]]) for name in names}
+    assert {name: status for name, status, _ in rows} == {name: found.status for name, found in expected.items()}
+    assert {name: value for name, _, value in rows} == {
+        name: None if found.value is None else pytest.approx(found.value) for name, found in expected.items()
+    }
+
+
+def _has_a_side(row: dict[str, Any]) -> bool:
+    measured = row.get("status", "ok") == "ok" and row.get("warmup") != "false"
+    return measured and live(row).bound not in ("serialized", "unknown")

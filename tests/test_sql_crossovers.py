@@ -1,0 +1,186 @@
+"""Every status of `crossovers` on small given series: each is a workload of its own."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from given import write_store
+
+from analysis import open_store
+
+
+def run(size: int, margin: float | tuple[float, float, float], **more: Any) -> dict[str, Any]:
+    """A point whose device time is 10 us and whose issue time is margin x 10 us; margin may have an interval."""
+    ratio = margin if isinstance(margin, float) else margin[0]
+    times = {"wall_us": 10 * max(ratio, 1), "issue_us": 10 * ratio, "device_us": 10}
+    return {"size": size, "margin": margin, **times, **more}
+
+
+FAILED = {"status": "failed", "reason": "no"}
+WAITS = {"wall_us": 100, "facts": {"blocking_calls": {"cudaStreamSynchronize": 1}}}
+NOISE = {"device": "cpu", "wall_us": (4.2, 4.0, 4.4), "floor_us": 4}
+CPU_WORK = {"device": "cpu", "wall_us": 12, "floor_us": 4}
+NEAR_ONE = (1.0, 0.9, 1.1)
+
+GIVEN: dict[str, list[dict[str, Any]]] = {
+    "found": [run(64, 4.0), run(1024, 2.0), run(2048, 0.5), run(4096, 0.25)],
+    "bracketed": [run(64, 4.0), run(4096, 0.25)],
+    "narrow": [run(64, 2.0), run(128, 0.5)],
+    "balanced between": [run(64, 2.0), run(96, NEAR_ONE), run(128, 0.5)],
+    "wide for balance": [run(64, 2.0), run(96, NEAR_ONE), run(256, 0.5)],
+    "above": [run(64, 4.0), run(128, 2.0), run(256, NEAR_ONE)],
+    "below": [run(64, 0.5), run(128, 0.25)],
+    "several": [run(64, 2.0), run(128, 0.5), run(256, 2.0), run(512, 0.5)],
+    "reversed": [run(64, 0.5), run(128, 2.0)],
+    "serialized beyond": [run(64, 2.0), run(128, 2.0, **WAITS)],
+    "serialized between": [run(64, 2.0), run(96, 1.5, **WAITS), run(128, 1.5)],
+    "only serialized": [run(64, 2.0, **WAITS), run(128, 2.0, **WAITS)],
+    "only balanced": [run(64, NEAR_ONE), run(128, NEAR_ONE)],
+    "left out": [run(64, 2.0), run(128, 0.5), run(256, 0.5, **FAILED), run(512, 0.5, status="skipped", reason="slow")],
+    "one left": [run(64, 2.0), run(128, 0.5, **FAILED)],
+    "none left": [run(64, 2.0, **FAILED), run(128, 0.5, **FAILED)],
+    "no margin": [{"size": 32, **NOISE}, {"size": 64, **CPU_WORK}],
+    "no margin, far": [{"size": 8, **NOISE}, {"size": 32, **NOISE}, {"size": 256, **CPU_WORK}],
+    "cold": [run(64, 2.0, warmup="false"), run(128, 0.5, warmup="false")],
+    "one value": [run(64, 2.0)],
+}
+
+
+@pytest.fixture(scope="module")
+def crossovers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[str, Any]]]:
+    """Rows of `crossovers` by the name of the given series."""
+    runs = [{**row, "workload": name} for name, rows in GIVEN.items() for row in rows]
+    with open_store(write_store(tmp_path_factory.mktemp("store"), runs=runs)) as connection:
+        yield {row["workload"]: row for row in _rows(connection, "FROM crossovers")}
+
+
+def _rows(connection: Any, query: str) -> list[dict[str, Any]]:
+    result = connection.execute(query)
+    names = [column[0] for column in result.description]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "value", "low", "high", "text"),
+    [
+        ("found", "found", 1448.15, 1024, 2048, "1448 (1024 to 2048)"),
+        ("bracketed", "bracketed", None, 64, 4096, "between 64 and 4096"),
+        ("narrow", "found", 90.51, 64, 128, "90.51 (64 to 128)"),
+        ("balanced between", "found", 90.51, 64, 128, "90.51 (64 to 128)"),
+        ("wide for balance", "bracketed", None, 64, 256, "between 64 and 256"),
+        ("above", "above", None, 128, None, "above 128"),
+        ("below", "below", None, None, 64, "below 64"),
+        ("several", "several", None, 64, 512, "3 changes between 64 and 512"),
+        ("reversed", "found", 90.51, 64, 128, "90.51 (64 to 128)"),
+        ("serialized beyond", "unknown", None, None, None, "unknown"),
+        ("serialized between", "above", None, 128, None, "above 128"),
+        ("only serialized", "unknown", None, None, None, "unknown"),
+        ("only balanced", "unknown", None, None, None, "unknown"),
+        ("left out", "found", 90.51, 64, 128, "90.51 (64 to 128)"),
+        ("one left", "unknown", None, None, None, "unknown"),
+        ("none left", "unknown", None, None, None, "unknown"),
+        ("no margin", "bracketed", None, 32, 64, "between 32 and 64"),
+        ("no margin, far", "bracketed", None, 32, 256, "between 32 and 256"),
+    ],
+)
+def test_status_and_interval(
+    crossovers: dict[str, dict[str, Any]],
+    name: str,
+    status: str,
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    text: str,
+) -> None:
+    """One change of side is a crossover, interpolated on logarithms, never narrower than the points beside it."""
+    row = crossovers[name]
+    assert (row["status"], row["low"], row["high"], row["text"]) == (status, low, high, text)
+    assert row["value"] == pytest.approx(value, abs=0.01) if value else row["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("found", "one change of side"),
+        ("bracketed", "the bracket is wider than 2 x"),
+        ("balanced between", "one change of side; 1 balanced point"),
+        ("above", "every decided point is overhead-bound; 1 balanced point"),
+        ("below", "every decided point is bound by the device"),
+        ("several", "the side changes 3 times"),
+        ("reversed", "one change of side; overhead binds above the crossing, the device below it"),
+        (
+            "serialized beyond",
+            "every decided point is overhead-bound, but points beyond them are not decided; 1 undecided point, "
+            "the first at 128: serialized (the host waits inside the step: cudaStreamSynchronize)",
+        ),
+        ("only balanced", "every point is balanced"),
+        ("left out", "one change of side; 2 failed or skipped points left out"),
+        ("one left", "only one point was measured; 1 failed or skipped point left out"),
+        ("none left", "no point was measured; 2 failed or skipped points left out"),
+        ("no margin", "a margin beside the crossing has no value"),
+    ],
+)
+def test_reason(crossovers: dict[str, dict[str, Any]], name: str, reason: str) -> None:
+    """A crossing that cannot be told says why, and points that took no part are counted."""
+    assert crossovers[name]["reason"] == reason
+
+
+@pytest.mark.parametrize("name", ["cold", "one value"])
+def test_no_series(crossovers: dict[str, dict[str, Any]], name: str) -> None:
+    """Cold points have no bound and so no series; one value of an axis is none either."""
+    assert name not in crossovers
+
+
+def test_only_a_bracket_has_a_command(crossovers: dict[str, dict[str, Any]]) -> None:
+    """The command that narrows a bracket names every axis; its values are multiples of 8 where the ends are."""
+    assert crossovers["found"]["command"] is None
+    words = shlex.split(crossovers["bracketed"]["command"])
+    assert words == [
+        *("python", "-m", "runner", "-m", "workload=bracketed"),
+        "size=104,160,256,408,648,1024,1624,2584",
+        *("dtype=fp32", "compile=false", "dynamic=false", "warmup=true", "device=cuda"),
+    ]
+    assert "size=40,48,64,80,104,128,160,200" in crossovers["no margin, far"]["command"]
+
+
+def test_any_numeric_axis_makes_a_series(tmp_path: Path) -> None:
+    """Size, batch and numeric params are axes, seed and schedule not; batch=null never joins a series over batch."""
+    runs = [
+        run(64, 4.0),
+        run(64, 2.0, batch=8, params={"ops": 1, "seed": 1, "bias": "1d"}),
+        run(64, 0.5, batch=16, params={"ops": 1, "seed": 1, "bias": "1d"}),
+        run(64, 0.25, batch=8, params={"ops": 6, "seed": 1, "bias": "1d"}),
+        run(64, 4.0, params={"seed": 1}),
+        run(64, 0.5, params={"seed": 2}),
+    ]
+    with open_store(write_store(tmp_path, runs=runs)) as connection:
+        rows = _rows(connection, "SELECT axis, size, batch, params, text, command FROM crossovers ORDER BY axis")
+    assert [(row["axis"], row["size"], row["batch"], row["params"], row["text"]) for row in rows] == [
+        ("batch", 64, None, '{"bias":"1d","ops":1,"seed":1}', "11.31 (8 to 16)"),
+        ("ops", 64, 8, '{"bias":"1d","seed":1}', "between 1 and 6"),
+    ]
+    assert shlex.split(rows[1]["command"])[4:] == [
+        *("workload=matmul_add", "workload.ops=2,3,4,5", "size=64", "dtype=fp32", "batch=8"),
+        *("compile=false", "dynamic=false", "warmup=true", "device=cuda", "workload.bias=1d", "seed=1"),
+    ]
+
+
+def test_environments_and_settings_are_never_mixed(tmp_path: Path) -> None:
+    """Two environments, or two settings of another axis, are two series."""
+    runs = [
+        run(64, 4.0),
+        run(128, 0.25, environment_id="other"),
+        run(256, 0.25, dtype="bf16"),
+        run(512, 0.25, warmup="20"),
+    ]
+    with open_store(write_store(tmp_path, runs=runs)) as connection:
+        assert connection.sql("SELECT count(*) FROM crossovers").fetchall() == [(0,)]
+
+
+def test_the_latest_point_of_a_value_counts(tmp_path: Path) -> None:
+    """Where the workload's source has changed two points are alike in every axis: the later one is in the series."""
+    runs = [run(64, 4.0, point_id="old"), run(64, 2.0, point_id="new"), run(128, 0.5)]
+    with open_store(write_store(tmp_path, runs=runs)) as connection:
+        assert connection.sql("SELECT points, text FROM crossovers").fetchall() == [(2, "90.51 (64 to 128)")]
