@@ -20,6 +20,7 @@ WALL_SPAN_US = 1500.0  # a wall sample's length: the synchronize at its end is a
 ISSUE_SPAN_US = 400.0  # a burst's length: long against the clock, short against the launch queue
 DEVICE_SPAN_US = 2000.0  # a burst leaves at most about this much device work behind
 REPLAY_SPAN_US = 1600.0  # device time put into one graph, so that a replay lasts 1 ms or more
+WALL_STEPS = 100  # at least so long, in issue times: waking up and draining are then about 1 % of it
 LONG_STEP_US = 50_000.0  # one step is a sample of its own
 MOST_STEPS = 1000
 HOLD_MARGIN = 1.5
@@ -119,7 +120,7 @@ def plan(step: Step, device: Any, clock: Clock) -> Plan:
     issue = burst_us(step, steps_for(ISSUE_SPAN_US / 2, wall), device, clock)
     longest = steps_for(DEVICE_SPAN_US, wall)
     burst = unfilled_burst(step, min(steps_for(ISSUE_SPAN_US, issue, 2), max(2, longest)), device, clock)
-    span = max(WALL_SPAN_US, 60 * min(issue, wall))
+    span = max(WALL_SPAN_US, WALL_STEPS * min(issue, wall))
     return Plan(steps_for(span, wall, 4), burst, issue)
 
 

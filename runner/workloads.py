@@ -173,7 +173,7 @@ class Addmm(Workload):
 class Elementwise(Workload):
     """`ops` multiplications and additions in turn with a number, on (size, 1024) elements.
 
-    Eager, each is a kernel of 1 FLOP and 2 elements moved; compiled to one kernel, `ops` FLOPs an element at equal bytes.
+    Eager, each is a kernel of 1 FLOP and 2 elements moved; compiled to one kernel, `ops` FLOPs at equal bytes.
     """
 
     name = "elementwise"

@@ -86,7 +86,7 @@ def test_both_regimes_are_written_in_the_plot(report: Opened) -> None:
 
 def test_hover_shows_the_number_with_its_interval(report: Opened) -> None:
     """Over a marker the tip gives quantity, size and value with interval; beside it the tip goes away."""
-    marker = report.page.locator("#series .mark-symbol path").first
+    marker = report.page.locator("#series .mark-symbol path").last
     marker.scroll_into_view_if_needed()
     marker.hover()
     assert "µs (" in report.page.locator("#tip").inner_text()
@@ -122,16 +122,14 @@ def test_the_page_prints(report: Opened) -> None:
 
 def test_hostile_names_and_reasons_do_not_run(browser: Browser, tmp_path: Path) -> None:
     """Markup in names, params, reasons and the device's model is shown as text, in tables, charts and tips."""
-    runs = [
-        warm(*each, workload=HOSTILE, params={HOSTILE: HOSTILE}) for each in ((64, 18, 18, 5), (4096, 220, 20, 220))
-    ]
+    runs = [warm(*each, workload=HOSTILE, params={"note": HOSTILE}) for each in ((64, 18, 18, 5), (4096, 220, 20, 220))]
     runs += [
         cold(64, 18.5, workload=HOSTILE),
         {"workload": HOSTILE, "size": 8192, "status": "failed", "reason": HOSTILE},
     ]
     store = write_store(tmp_path / "store", runs=runs, environments=[{"device": "cuda", "device_name": HOSTILE}])
     opened = Opened(browser, write_report(open_store(store), tmp_path / "report.html"))
-    opened.page.locator("#series .mark-symbol path").first.hover()
+    opened.page.locator("#series .mark-symbol path").last.hover()
     assert "owned" not in opened.page.title()
     assert opened.page.locator("img").count() == 0
     assert opened.said == []

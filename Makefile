@@ -1,0 +1,36 @@
+# `make sweep` and `make test` set up everything they need.
+PYTHON ?= python3
+TORCH  ?= torch==2.13.0
+STORE  ?= outputs/store
+BIN    := .venv/bin
+READY  := .venv/.ready
+
+.PHONY: sweep demo test lint test-gpu clean
+
+sweep: $(READY)  ## sweep this machine's device and write the report
+	$(BIN)/python -m runner doctor --store $(STORE) || true
+	$(BIN)/python -m runner -m +experiment=first store=$(STORE)
+	$(BIN)/python -m analysis crossovers --store $(STORE)
+	$(BIN)/python -m analysis report --store $(STORE)
+
+demo: $(READY)  ## the report of the H200 results in the repository; needs no GPU
+	$(BIN)/python -m analysis crossovers --store docs/results/h200
+	$(BIN)/python -m analysis report --store docs/results/h200 -o outputs/h200.html
+
+test: $(READY) lint  ## every check that CI runs
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test-gpu:  ## what needs CUDA: pytest and the runner's packages alone
+	$(or $(wildcard $(BIN)/python),$(PYTHON)) -m pytest -m gpu -p no:cacheprovider
+
+$(READY): pyproject.toml constraints.txt
+	@PYTHON="$(PYTHON)" TORCH="$(TORCH)" sh scripts/setup.sh
+	@touch $@
+
+clean:
+	rm -rf .venv outputs/* .pytest_cache .mypy_cache .ruff_cache
