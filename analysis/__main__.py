@@ -15,12 +15,14 @@ from analysis.store import StoreError, first_line, open_store
 
 STORE = Path("outputs/store")
 REPORT = Path("outputs/report.html")
+NARROWED = 3
+"""Crossings for which a command is printed; the column has all."""
 LAW_SHARE = 0.95
 """Share of points that must keep the step law within 5 %."""
 
 AXES = (
     "workload, size, dtype, batch, compile, CASE WHEN compile <> 'false' THEN dynamic END AS dynamic, "
-    "warmup, device, nullif(params, '{}') AS params"
+    "warmup, device, nullif(_settings(params), '') AS settings"
 )
 ORDER = "environment_id, workload, dtype, batch, compile, dynamic, warmup, device, params, size"
 
@@ -119,7 +121,8 @@ def parser() -> argparse.ArgumentParser:
         _add(commands, name, view.help, run, formats=True).set_defaults(name=name)
     query = _add(commands, "sql", "the result of a query; DESCRIBE runs lists columns", _run_sql, formats=True)
     query.add_argument("query", help="a query over the relations above, events and samples")
-    _add(commands, "report", "one HTML file that needs no network", _run_report, formats=False)
+    report = _add(commands, "report", "one HTML file that needs no network", _run_report, formats=False)
+    report.add_argument("--png", type=Path, metavar="FILE", help="write the main chart as a picture as well")
     return top
 
 
@@ -178,10 +181,12 @@ def _run_sql(given: argparse.Namespace) -> int:
 
 
 def _run_report(given: argparse.Namespace) -> int:
-    from analysis.report import write_report
+    from analysis.report import write_png, write_report
 
     with open_store(given.store) as connection:
         print(write_report(connection, given.path or REPORT))
+        if given.png is not None:
+            print(write_png(connection, given.png))
     return WELL
 
 
@@ -211,11 +216,13 @@ def _without_empty_columns(connection: duckdb.DuckDBPyConnection, query: str) ->
 
 
 def narrowing(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """For every crossing between two values that are far apart: what would narrow it."""
+    """For the first crossings between two values that are far apart: what would narrow each."""
     rows = connection.execute(
         f'SELECT axis, "text", command FROM crossovers WHERE command IS NOT NULL ORDER BY axis, {ORDER}'
     ).fetchall()
-    return [f"to narrow the crossing {text} of {axis}:\n  {command}\n" for axis, text, command in rows]
+    told = [f"to narrow the crossing {text} of {axis}:\n  {command}\n" for axis, text, command in rows[:NARROWED]]
+    more = len(rows) - NARROWED
+    return told + ([f"and {more} more: column command of `--format csv`\n"] if more > 0 else [])
 
 
 def law_in_words(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], bool]:

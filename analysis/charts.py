@@ -84,10 +84,11 @@ def crossover(points: Sequence[Row], crossing: Row, name: str, frame: Frame, on:
     """
     axis, summary = crossing["axis"], crossing_sentence(crossing)
     points = sorted(points, key=lambda point: measured_at(point, axis))
-    rows = [_time_row(point, axis, part) for part in _TIME_LINES for point in points]
+    rows = [_time_row(point, axis, part, on.y) for part in _TIME_LINES for point in points]
     lines = {row["quantity"]: _TIME_LINES[row["part"]] for row in rows}
+    hover = {"x": axis, "says": "time per step", "note": "bound"}
     under = [*_regimes(points, crossing, on.x, frame), *_crossing_marks(crossing, on.x, frame)]
-    over = [*marks.lines(rows, lines, on.x, on.y, axis), *_failed(points, on.x, axis, frame)]
+    over = [*marks.lines(rows, lines, on.x, on.y, hover), *_failed(points, on.x, axis, frame)]
     return alt.layer(*under, *over).properties(
         title=marks.title(name, summary, frame),
         description=f"{name}: time per step against {axis}. {summary}",
@@ -121,16 +122,14 @@ _TIME_LINES = {"wall": theme.WALL_LINE, "overhead": theme.OVERHEAD_LINE, "work":
 _COLUMNS = {"wall": "wall_us", "overhead": "overhead_us", "work": "work_us"}
 
 
-def _time_row(point: Row, axis: str, part: str) -> dict[str, Any]:
+def _time_row(point: Row, axis: str, part: str, y: Ruler) -> dict[str, Any]:
     value, low, high = marks.span(point, _COLUMNS[part])
     words = {"wall": "wall", "overhead": theme.overhead_word(point), "work": theme.work_word(point)}
     return {
         "x": measured_at(point, axis),
         "part": part,
         "quantity": words[part],
-        "value": theme.rounded(value),
-        "low": theme.rounded(low),
-        "high": theme.rounded(high),
+        **y.drawable(value, low, high),
         "says": theme.interval(value, low, high),
         "note": theme.bound_of(point).name,
     }
@@ -324,8 +323,9 @@ def compile_gain(pairs: Sequence[Row], axis: str, name: str, frame: Frame, on: R
     lines = {row["quantity"]: _TIME_LINES["wall" if row["quantity"] == "wall" else "overhead"] for row in rows}
     faster = marks.words("↑ compiled is faster", 8, 12, LEFT, theme.MUTED)
     slower = marks.words("↓ eager is faster", 8, frame.height - 12, LEFT, theme.MUTED)
+    hover = {"x": axis, "says": "eager ÷ compiled", "note": "times"}
     layers = [marks.level(1.0, on.y), faster, slower]
-    return alt.layer(*layers, *marks.lines(rows, lines, on.x, on.y, axis)).properties(
+    return alt.layer(*layers, *marks.lines(rows, lines, on.x, on.y, hover)).properties(
         title=marks.title(name, _gain_sentence(rows), frame),
         description=f"{name}: eager time over compiled time against {axis}",
         width=frame.width,
@@ -368,7 +368,9 @@ def cold_start(steps: Sequence[Row], warm: Row | None, name: str, frame: Frame =
     ]
     wall, low, high = marks.span(warm or {}, "wall_us")
     x = Ruler(0.5, len(rows) + 0.5, _steps_ticks(len(rows)), "step of a fresh process", COUNT_LABELS, "linear")
-    y = marks.log_ruler([*(row["value"] for row in rows), wall, low, high], "time of the step", headroom=0.08)
+    y = marks.log_ruler(
+        [*(row["value"] for row in rows), high, *([wall / 1.6] if wall else [])], "time of the step", headroom=0.08
+    )
     chart = alt.Chart(marks.data(rows)).encode(
         x=x.channel(alt.X, "x"), y=y.channel(alt.Y, "value"), tooltip=marks.tooltip(x="step", says="time")
     )
@@ -397,7 +399,7 @@ def _warm_marks(wall: float | None, low: float | None, high: float | None, y: Ru
     chart = alt.Chart(marks.data([{key: theme.rounded(each) for key, each in row.items()}]))
     hover = alt.value(f"warm step: {theme.interval(wall, low, high)}")
     rule = chart.mark_rule(color=theme.INK, strokeDash=[4, 3]).encode(y=y.channel(alt.Y, "value"), tooltip=hover)
-    text = chart.mark_text(align=LEFT, dy=-8, fontSize=11, color=theme.INK)
+    text = chart.mark_text(align=LEFT, dy=9, fontSize=11, color=theme.INK)
     label = text.encode(
         x=alt.value(6),
         y=y.channel(alt.Y, "value"),
@@ -411,7 +413,7 @@ def _cold_sentence(rows: Sequence[Row], wall: float | None) -> str:
     first = rows[0]["value"]
     if not wall:
         return f"first step {theme.time_us(first)}; the warm point was not measured"
-    return f"first step {theme.time_us(first)}, {theme.number(first / wall)} times the warm step"
+    return f"first step {theme.time_us(first)}, {theme.number(first / wall)}× the warm step"
 
 
 def perturbation(rows: Sequence[Row], name: Name) -> Chart:

@@ -50,6 +50,18 @@ class Ruler:
         ticks = alt.Undefined if self.ticks is None else list(self.ticks)
         return kind(f"{field}:Q", scale=scale, axis=alt.Axis(title=self.title, labelExpr=self.labels, values=ticks))
 
+    def drawable(self, value: float | None, low: float | None, high: float | None) -> dict[str, float | None]:
+        """A value and its interval as this ruler can show them, rounded.
+
+        Zero and less have no place on a logarithmic ruler: such a value is not drawn, and an interval that reaches
+        there ends at the low end of the ruler.
+        """
+        if self.kind == "log":
+            value = value if value is not None and value > 0 else None
+            low = None if low is None or high is None or high <= 0 else max(low, self.low)
+            high = None if low is None else high
+        return {"value": theme.rounded(value), "low": theme.rounded(low), "high": theme.rounded(high)}
+
     def widened(self, start: float, end: float) -> tuple[float, float]:
         """A stretch of the ruler with a little room at both ends, as the ruler has around all values."""
         if self.kind == "log":
@@ -141,16 +153,18 @@ def level(value: float, ruler: Ruler) -> alt.Chart:
     return rule.encode(y=ruler.channel(alt.Y, "level"))
 
 
-def lines(rows: Sequence[Row], looks: Mapping[str, Line], x: Ruler, y: Ruler, hover: str) -> list[alt.Chart]:
+def lines(
+    rows: Sequence[Row], looks: Mapping[str, Line], x: Ruler, y: Ruler, hover: Mapping[str, str]
+) -> list[alt.Chart]:
     """Interval rules, lines and markers of several quantities; quantities differ in colour, dash, width and marker.
 
-    rows: x, quantity, value, low, high, says (the value and interval in words), note. hover: title of x on hover.
+    rows: x, quantity, value, low, high, says (value and interval in words), note. hover: names of x, says, note.
     """
     names = list(looks)
     chart = alt.Chart(data(rows))
     across, colours = x.channel(alt.X, "x"), [look.colour for look in looks.values()]
     colour = _scaled(alt.Color, names, colours)
-    shown = tooltip(quantity="quantity", x=hover, says="value", note="note")
+    shown = tooltip(quantity="quantity", **hover)
     spans = chart.mark_rule(strokeWidth=1.2).encode(x=across, y=y.channel(alt.Y, "low"), y2="high:Q", color=colour)
     # A scale of widths would interpolate between the first and the last of three; a condition states them.
     wide, narrow = alt.value(theme.WALL_LINE.width), alt.value(theme.OVERHEAD_LINE.width)

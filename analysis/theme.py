@@ -153,7 +153,7 @@ def number(value: float | int | None, digits: int = 3) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:,.{decimals}f}"
+    text = f"{value:,.{decimals}f}".replace("-", "−")
     return text.rstrip("0").rstrip(".") if "." in text and isinstance(value, int) else text
 
 
@@ -245,9 +245,15 @@ class SeriesNames:
         self._settings = [
             name for name in self._SETTINGS if name not in said and len({row.get(name) for row in rows}) > 1
         ]
-        params = [json_params(row) for row in rows]
+        params, warmups = [json_params(row) for row in rows], {row.get("warmup") for row in rows}
         keys = sorted({key for each in params for key in each} - {axis})
-        self._params = [key for key in keys if len({json.dumps(each.get(key)) for each in params}) > 1]
+        # A cold point has a schedule of its own: what differs by warm-up alone tells nothing apart.
+        kinds = [
+            [each for each, row in zip(params, rows, strict=True) if row.get("warmup") == kind] for kind in warmups
+        ]
+        self._params = [
+            key for key in keys if any(len({json.dumps(each.get(key)) for each in kind}) > 1 for kind in kinds)
+        ]
 
     def __call__(self, row: Row) -> str:
         words = [
@@ -263,6 +269,8 @@ class SeriesNames:
         return SEPARATOR.join(str(word) for word in words if word)
 
     def _warmup(self, row: Row) -> str | None:
+        if "warmup" in self.said:
+            return None
         words = {"true": None, None: None, "false": "cold"}
         return words.get(row.get("warmup"), f"{row.get('warmup')} warm-up steps")
 

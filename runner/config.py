@@ -10,9 +10,12 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from runner.point import Point, PointError
+from runner.point import AXES, Point, PointError
 from runner.rounds import Target
 from runner.task import Recorder
+
+SETTINGS = ("store", "measure", "profiler", "max_step_s", "artifacts")
+MEASURE = ("name", "target_frac", "limit_s", "slopes_every")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,9 @@ class Job:
         """The job of a configuration. Raises PointError for the first value that is not allowed."""
         values = OmegaConf.to_container(config, resolve=True)
         assert isinstance(values, dict)
-        measure, profiler = _group(values, "measure"), _group(values, "profiler")
+        _refuse_keys("", values, (*AXES, *SETTINGS))
+        measure = _group(values, "measure", MEASURE)
+        profiler = _group(values, "profiler", tuple(each.name for each in fields(Recorder)))
         return cls(
             point=Point.checked({str(key): value for key, value in values.items()}),
             store=_folder(values["store"]),
@@ -48,11 +53,22 @@ class Job:
         )
 
 
-def _group(values: Mapping[Any, Any], name: str) -> Mapping[str, Any]:
+def _group(values: Mapping[Any, Any], name: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
     group = values[name]
     if not isinstance(group, Mapping):
         raise PointError(f"{name}={group}: allowed is a group; see conf/{name}.")
+    _refuse_keys(f"{name}.", group, keys)
     return group
+
+
+def _refuse_keys(place: str, values: Mapping[Any, Any], allowed: tuple[str, ...]) -> None:
+    """A key added with `+` that nothing reads, or one taken away with `~`."""
+    for key in values:
+        if key not in allowed:
+            raise PointError(f"{place}{key}: there is no such key; allowed are {', '.join(allowed)}.")
+    for key in allowed:
+        if key not in values:
+            raise PointError(f"{place}{key}: it is missing; leave out ~{place}{key}.")
 
 
 def _folder(value: Any) -> Path:

@@ -22,7 +22,9 @@ def plainly(error: Exception) -> str | None:
 
 def wrong_input(error: Exception) -> str | None:
     """The sentence of any error raised while the command line is read and checked."""
-    return sentence(f"{error} {error.__cause__ or ''}")
+    told = sentence(f"{error} {error.__cause__ or ''}")
+    given = getattr(error, "override", None)  # Hydra's grammar says where it stumbled, not over what
+    return f"{given}: {told}" if given else told
 
 
 @contextmanager

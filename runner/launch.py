@@ -16,6 +16,7 @@ from omegaconf import DictConfig
 from runner import tables
 from runner.condition import CardSampler
 from runner.config import Job
+from runner.point import PointError
 from runner.process import WorkerDied, WorkerError, WorkerProcess
 from runner.progress import Progress
 from runner.store import Store, new_id
@@ -28,7 +29,11 @@ FAILURES = ("failed", "oom", "timeout", "crashed")
 
 def checked(configs: Sequence[DictConfig]) -> list[Job]:
     """The jobs of all configurations. Raises PointError for the first value that is not allowed."""
-    return [Job.checked(config) for config in configs]
+    jobs = [Job.checked(config) for config in configs]
+    stores = list(dict.fromkeys(str(job.store) for job in jobs))
+    if len(stores) > 1:
+        raise PointError(f"store={','.join(stores)}: allowed is one folder a sweep; for example store={stores[0]}.")
+    return jobs
 
 
 def launch(jobs: Sequence[Job]) -> int:
@@ -39,12 +44,14 @@ def launch(jobs: Sequence[Job]) -> int:
     store = Store(jobs[0].store)
     store.check()
     progress = Progress(len(jobs), store.folder)
-    with Crew(store) as crew:
+    with tempfile.TemporaryDirectory(prefix="crossover-") as scratch, Crew(store) as crew:
         crew.refuse_missing(jobs)
-        sweep = Sweep(new_id(), store, crew, progress)
-        for position, job in enumerate(jobs):
-            sweep.run(position, job)
-        sweep.finish()
+        sweep = Sweep(new_id(), store, crew, progress, Path(scratch))
+        try:
+            for position, job in enumerate(jobs):
+                sweep.run(position, job)
+        finally:
+            sweep.finish()
     progress.summary()
     return 2 if progress.failed else 0
 
@@ -134,13 +141,14 @@ class Sweep:
     """One command's points on their way into the store.
 
     On a device that works beside the host a point is written while the next one is measured; on the CPU nothing else
-    may work while a point is measured, so it is written before.
+    may work while a point is measured, so it is written before. scratch: the folder of trace files until then.
     """
 
     sweep_id: str
     store: Store
     crew: Crew
     progress: Progress
+    scratch: Path
     pending: list[Callable[[], None]] = field(default_factory=list)
 
     def run(self, position: int, job: Job) -> None:
@@ -149,7 +157,7 @@ class Sweep:
         station = self.crew.at(job)
         identity = tables.Identity(new_id(), self.sweep_id, station.environment_id, datetime.now(UTC), position)
         job = _resolved(job, station.opened.kind)
-        folder = Path(tempfile.mkdtemp(prefix="crossover-"))
+        folder = Path(tempfile.mkdtemp(dir=self.scratch))
         task = Task(
             job.point, job.target, job.max_step_s, _takes_slopes(job, position), job.recorder, job.artifacts,
             station.roofs, folder,

@@ -58,14 +58,14 @@ def _synchronous(wall: Estimate, floor: Estimate, margin: Estimate | None) -> Ve
 
 
 def _asynchronous(times: Times, wall: Estimate) -> Verdict:
-    if times.device is None:
+    if times.device is None or times.device.value <= 0:
         return Verdict(UNKNOWN, None, "device time was not measured")
     larger = max(times.issue.value if times.issue else 0.0, times.device.value)
     margin = times.margin or (ratio(times.issue, times.device) if times.issue else None)
-    if times.blocks and wall.low > SERIALIZED * larger:
-        return Verdict(SERIAL, margin, "the host waits for the device in every step")
     if times.issue is None:
         return _without_issue(wall, times.device, times.blocks)
+    if times.blocks and wall.low > SERIALIZED * larger:
+        return Verdict(SERIAL, margin, "the host waits for the device in every step")
     if not times.blocks and wall.low > BROKEN * larger:
         return Verdict(UNKNOWN, margin, "the wall time is above both of its terms, and nothing was seen to wait")
     assert margin is not None
@@ -104,24 +104,29 @@ def crossing(series: Sequence[tuple[float, Verdict]]) -> Crossing:
     """The crossing of a series of (axis value, verdict): exactly one change of side, balanced points between allowed.
 
     `found` in a bracket at most 2x wide (interpolated on the logarithms of axis and margin), else `bracketed`;
-    `above` or `below` the range; `several`; `unknown` where a point has no side.
+    `above` or `below` the range; `several`; `unknown` where no point has a side, or where all that have one lie on the
+    same and a point beyond them is undecided. Points that failed or were skipped are not part of the series.
     """
     points = sorted(series, key=lambda each: each[0])
-    if len(points) < 2 or any(verdict.bound in (SERIAL, UNKNOWN) for _, verdict in points):
-        return Crossing("unknown")
-    sided = [(place, verdict) for place, verdict in points if verdict.bound != BALANCED]
+    sided = [(place, verdict) for place, verdict in points if verdict.bound in (OVERHEAD, DEVICE)]
     changes = [(left, right) for left, right in pairwise(sided) if left[1].bound != right[1].bound]
-    if not sided:
+    if changes:
+        return _between(*changes[0]) if len(changes) == 1 else Crossing("several")
+    if len(points) < 2 or not sided or _undecided_beyond(points, sided[0][0], sided[-1][0]):
         return Crossing("unknown")
-    if not changes:
-        return Crossing("above" if sided[0][1].bound == OVERHEAD else "below")
-    return _between(*changes[0]) if len(changes) == 1 else Crossing("several")
+    return Crossing("above" if sided[0][1].bound == OVERHEAD else "below")
+
+
+def _undecided_beyond(points: Sequence[tuple[float, Verdict]], first: float, last: float) -> bool:
+    """Whether a point outside of first..last is serialized or unknown."""
+    return any(verdict.bound in (SERIAL, UNKNOWN) and not first <= place <= last for place, verdict in points)
 
 
 def _between(left: tuple[float, Verdict], right: tuple[float, Verdict]) -> Crossing:
     low, high = left[0], right[0]
-    if low <= 0 or high > FOUND * low or left[1].margin is None or right[1].margin is None:
+    margins = [each[1].margin.value if each[1].margin else 0.0 for each in (left, right)]
+    if low <= 0 or high > FOUND * low or min(margins) <= 0:
         return Crossing("bracketed", None, low, high)
-    first, last = math.log(left[1].margin.value), math.log(right[1].margin.value)
+    first, last = (math.log(margin) for margin in margins)
     share = first / (first - last)
     return Crossing("found", math.exp(math.log(low) + share * math.log(high / low)), low, high)

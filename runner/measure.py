@@ -8,7 +8,7 @@ import itertools
 import math
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,13 @@ def measure(task: Task, device: Device, clock: Clock = host_clock) -> Measuremen
 
 
 def rehearse(device: Device) -> None:
-    """Measure a tiny point and forget it: the first profiler session, graph and product of a process take seconds."""
+    """Measure a tiny point twice and forget it: the first two profiler sessions of a process take seconds each."""
+    schedule, target = Schedule(0, 0, 1), Target("rehearsal", 1.0, 0.01)
+    point = Point("matmul_add", (), 2, "fp32", None, False, False, True, device.kind, schedule, "warm", None, 0)
     with tempfile.TemporaryDirectory() as folder:
-        schedule, dtype = Schedule(0, 0, 1), "fp32"
-        point = Point("matmul_add", (), 2, dtype, None, False, False, True, device.kind, schedule, "warm", None, 0)
-        measure(
-            Task(point, Target("rehearsal", 1.0, 0.01), math.inf, True, Recorder(), False, {}, Path(folder)), device
-        )
+        task = Task(point, target, math.inf, True, Recorder(), False, {}, Path(folder))
+        for _ in range(2):
+            measure(task, device)
 
 
 def measure_first_steps(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
@@ -151,7 +151,7 @@ def _is_lost(device: Device) -> bool:
 def _warm(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Measurement:
     floor = None if device.asynchronous else _floor_step(task.point, device)
     step = build_step(task.point, device)
-    if floor is not None:
+    if floor is not None and task.point.compile is not False:
         compiling.forget_counters()
     facts["first_call_us"] = timing.wall_us(step, 1, device, clock)
     _refuse_long(timing.wall_us(step, 1, device, clock), task.max_step_s)
@@ -167,6 +167,7 @@ def _warm(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Me
             rounds, slopes = _synchronous(task, step, floor, device, clock, facts), {}
     finally:
         gc.enable()
+    facts["measure"] = asdict(task.target)
     facts |= {"stopped": rounds.stopped, "rounds": rounds.count, "measured_s": rounds.seconds}
     traces, table = _profiled(task, step, device, clock, facts)
     return Measurement("ok", None, rounds.samples, slopes, facts, traces, table)
@@ -211,7 +212,7 @@ def _refuse_long(step_us: float, max_step_s: float) -> None:
 def _warmed(task: Task, step: Step, device: Device, clock: Clock) -> dict[str, Any]:
     """Warm-up: so many steps, or until two windows agree; then caches, clocks and autotuning have settled."""
     if task.point.warmup is not True:
-        timing.wall_us(step, max(1, int(task.point.warmup) - 2), device, clock)
+        timing.repeat(step, int(task.point.warmup) - 2)
         return {"warmup_steps": max(2, int(task.point.warmup))}
     done = timing.warm_up(step, device, clock, max(task.target.target_frac, 0.02))
     return {"warmup_steps": done.steps} | ({} if done.steady else {"unsteady": True})
@@ -262,8 +263,7 @@ def _asynchronous(
             ("host_slope", "device_slope"), "slopes are taken at every n-th point: measure.slopes_every"
         )
         return rounds, {}
-    waits = bool(calls) and "unnamed" not in calls.counts
-    return rounds, take_slopes(step, plan, rounds, device, clock, waits)
+    return rounds, take_slopes(step, plan, rounds, device, clock, bool(calls))
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,7 +209,7 @@ def _schedule(value: Any, cold: bool) -> Schedule:
 
 def _workload(group: Mapping[str, Any]) -> Workload:
     name = group.get("name") if isinstance(group, Mapping) else group
-    if name not in WORKLOADS:
+    if not isinstance(name, str) or name not in WORKLOADS:
         raise _refuse("workload", name, ", ".join(WORKLOADS), "for example workload=matmul_add")
     return WORKLOADS[name]
 
@@ -220,7 +220,7 @@ def _params(workload: Workload, group: Mapping[str, Any]) -> tuple[tuple[str, An
         if key not in workload.params:
             allowed = ", ".join(f"workload.{name}" for name in workload.params) or "no parameter at all"
             raise _refuse(f"workload.{key}", given[key], f"{allowed} for {workload.name}", "leave it out")
-    return tuple((key, _param(key, value, workload.params[key])) for key, value in sorted(given.items()))
+    return tuple((key, _param(key, given.get(key), workload.params[key])) for key in sorted(workload.params))
 
 
 def _param(key: str, value: Any, allowed: range) -> int:

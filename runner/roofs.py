@@ -18,7 +18,7 @@ from runner.point import DTYPES
 from runner.statistics import estimate
 
 PRODUCT_US = 20_000.0
-MOST_EDGE = 8192
+LEAST_EDGE, MOST_EDGE = 128, 8192
 WINDOWS = 7
 GRAPH_COPIES = 64
 
@@ -50,8 +50,8 @@ def _flops(device: Device, dtype: str) -> list[float]:
     if (refusal := device.refusal(dtype)) is not None:
         raise ValueError(refusal)
     with device.numerics(dtype):
-        edge = 64
-        while edge < MOST_EDGE and _product_us(device, dtype, edge) < PRODUCT_US / 8:
+        edge = LEAST_EDGE
+        while edge < MOST_EDGE and min(_product_us(device, dtype, edge) for _ in range(3)) < PRODUCT_US / 8:
             edge *= 2
         return [2 * edge**3 / _product_us(device, dtype, edge) * 1e6 for _ in range(WINDOWS)]
 

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from runner import timing
-from runner.blocking import BlockingCalls
 from runner.clock import Clock, spin
 from runner.rounds import Quantity, Rounds, Target, take_rounds
 from runner.timing import AsyncDevice, Step
@@ -32,19 +31,12 @@ def take_slopes(
     wall = _median(rounds.values("wall")) or plan.issue_us
     amount = Perturbation.of_waiting(wall) if waits else Perturbation.local(issue or wall, work or wall)
 
-    def host(us: float) -> Quantity:
-        slower = spinning(step, clock, us)
-        return lambda: timing.wall_us(slower, plan.wall_steps, device, clock)
-
-    def device_side(us: float) -> Quantity:
-        if waits:
-            return lambda: _wall_waiting_longer(step, plan.wall_steps, device, clock, us)
-        slower = sleeping(step, device, us)
+    def wall_of(slower: Step) -> Quantity:
         return lambda: timing.wall_us(slower, plan.wall_steps, device, clock)
 
     quantities = {
-        "spun": host(amount.host_us), "unspun": host(0),
-        "unslept": device_side(0), "slept": device_side(amount.device_us),
+        "spun": wall_of(spinning(step, clock, amount.host_us)), "unspun": wall_of(spinning(step, clock, 0)),
+        "unslept": wall_of(sleeping(step, device, 0)), "slept": wall_of(sleeping(step, device, amount.device_us)),
     }  # fmt: skip
     taken = take_rounds(quantities, tuple(quantities), SLOPE_TARGET, clock)
     spun_us, slept_us = _spun_us(clock, amount.host_us), _slept_us(device, amount.device_us)
@@ -53,13 +45,6 @@ def take_slopes(
         name: [(more - less) / added for more, less in zip(taken.values(above), taken.values(below), strict=True)]
         for name, (above, below, added) in pairs.items()
     }
-
-
-def _wall_waiting_longer(step: Step, times: int, device: Any, clock: Clock, us: float) -> float:
-    """Wall time with device work added before each synchronizing call, where the host waits for it."""
-    device.synchronize()
-    with BlockingCalls(clock, lambda: device.sleep(us)).watched():
-        return timing.wall_us(step, times, device, clock)
 
 
 def _spun_us(clock: Clock, us: float) -> float:
@@ -94,8 +79,8 @@ class Perturbation:
 
     @classmethod
     def of_waiting(cls, wall_us: float) -> Perturbation:
-        """For a step that waits: the device time is added where it is waited for, a tenth of the step."""
-        return cls(wall_us / 4, wall_us / 10)
+        """For a step that waits: device time of half the step, since the host hides some of it before it waits."""
+        return cls(wall_us / 4, wall_us / 2)
 
 
 def spinning(step: Step, clock: Clock, us: float) -> Step:

@@ -88,8 +88,8 @@ class Store:
                 return _publish(temporary, path)
             finally:
                 temporary.unlink(missing_ok=True)
-        except OSError as error:
-            raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise StoreError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _write(path: Path, content: bytes) -> None:

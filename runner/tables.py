@@ -22,6 +22,7 @@ from runner.window import Window
 
 QUANTITIES = ("wall", "issue", "device", "replay", "single", "blocked", "floor")
 AGREEMENT = 0.05
+NO_DEVICE_EVENTS = "the profiler saw nothing of the device (CUPTI); see `python -m runner doctor`"
 
 _TIMES = [f"{name}_us" for name in (*QUANTITIES, "busy")]
 RUNS = pl.Schema(
@@ -73,7 +74,7 @@ def run_row(
     margin = _margin(samples, times, facts, contended is True)
     facts["host_contended"] = contended
     facts["cost"] = _cost(point)
-    facts.setdefault("profile", _profile_facts(window, times) if window else {"reason": "no trace was kept"})
+    facts.setdefault("profile", _profile_facts(point, window, times) if window else {"reason": "no trace was kept"})
     if window is not None and point.compile is not False:
         facts.setdefault("compile", {})["region_ran"] = window.region_ran
     slopes = {name: estimate(values) for name, values in done.slopes.items()}
@@ -245,11 +246,11 @@ def _floor_ratios(samples: Sequence[Sample]) -> list[float]:
     return [floor / (wall - floor) for wall, floor in pairs] if all(wall > floor for wall, floor in pairs) else []
 
 
-def _profile_facts(window: Window, times: dict[str, Estimate | None]) -> dict[str, Any]:
+def _profile_facts(point: Point, window: Window, times: dict[str, Estimate | None]) -> dict[str, Any]:
     host = statistics.median(window.host_us) if window.host_us else None
     blocked = statistics.median(window.blocked_us) if window.blocked_us else 0.0
     unprofiled = times["issue"] or (times["wall"] if times["floor"] else None)
-    known = host is not None and unprofiled is not None
+    known = host is not None and unprofiled is not None and unprofiled.value > 0
     return {
         "profiled_host_us": host,
         "perturbation": (host - blocked) / unprofiled.value if known else None,  # type: ignore[operator, union-attr]
@@ -258,6 +259,7 @@ def _profile_facts(window: Window, times: dict[str, Estimate | None]) -> dict[st
         "trace_incomplete": window.trace_incomplete,
         "unattributed_frac": window.unattributed_frac,
         "underfilled_frac": window.underfilled_frac,
+        "reason": NO_DEVICE_EVENTS if point.device != "cpu" and window.busy_us is None else None,
     }
 
 

@@ -25,6 +25,7 @@ LONG_STEP_US = 50_000.0  # one step is a sample of its own
 MOST_STEPS = 1000
 HOLD_MARGIN = 1.5
 AGREEMENT = 1.05  # issue(2k) above this multiple of issue(k): the launch queue is full
+FILLED = 1.25  # issue(2k) above this multiple of one step's: the queue was full before the burst began
 WARMUP_WINDOWS = 40
 
 
@@ -120,16 +121,21 @@ def plan(step: Step, device: Any, clock: Clock) -> Plan:
     issue = burst_us(step, steps_for(ISSUE_SPAN_US / 2, wall), device, clock)
     longest = steps_for(DEVICE_SPAN_US, wall)
     burst = unfilled_burst(step, min(steps_for(ISSUE_SPAN_US, issue, 2), max(2, longest)), device, clock)
-    span = max(WALL_SPAN_US, WALL_STEPS * min(issue, wall))
+    span = max(WALL_SPAN_US, min(WALL_STEPS * min(issue, wall), LONG_STEP_US))
     return Plan(steps_for(span, wall, 4), burst, issue)
 
 
 def unfilled_burst(step: Step, most: int, device: Any, clock: Clock) -> int | None:
-    """The longest k <= `most` for which issue(2k) is not slower than issue(k): the launch queue does not fill."""
+    """The longest k <= `most` for which issue(2k) is not slower than issue(k): the launch queue does not fill.
+
+    A queue that the leading steps alone fill slows both alike; one step behind a synchronize is then much faster.
+    """
     burst = most
     while burst >= 1:
-        short, long = (min(burst_us(step, times, device, clock) for _ in range(3)) for times in (burst, 2 * burst))
-        if long <= AGREEMENT * short:
+        one, short, long = (
+            min(burst_us(step, times, device, clock) for _ in range(3)) for times in (1, burst, 2 * burst)
+        )
+        if long <= min(AGREEMENT * short, FILLED * one):
             return burst
         burst //= 2
     return None

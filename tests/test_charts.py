@@ -178,6 +178,17 @@ def test_a_time_of_one_unknown_part_stays_a_row_without_value() -> None:
     assert (row["value"], row["says"]) == (None, "–")
 
 
+def test_work_of_zero_or_less_has_no_place_on_a_logarithmic_axis() -> None:
+    """Work within the noise may be negative: it is kept in words, not drawn, and its interval ends at the axis."""
+    noisy = bound(64, 3, 1) | {"work_us": -0.3, "work_us_low": -0.7, "work_us_high": 0.5}
+    spec = drawn([noisy, bound(1024, 3, 9)])
+    layer = layers(spec, "point")[0]
+    row = next(row for row in rows_of(spec, layer) if row["x"] == 64 and row["quantity"] == "device")
+    assert row["value"] is None
+    assert row["low"] == pytest.approx(layer["encoding"]["y"]["scale"]["domain"][0])
+    assert (row["high"], row["says"]) == (0.5, "−0.300 µs (−0.700 µs to 0.500 µs)")
+
+
 def test_charts_below_one_heading_share_their_rulers() -> None:
     """Two series on the same rulers have equal domains, so that they can be compared."""
     fast, slow = EAGER, [bound(256, 60, 5), bound(2048, 60, 30)]
@@ -260,7 +271,7 @@ def test_cold_start_draws_the_steps_in_order_against_the_warm_step() -> None:
     spec = charts.cold_start(steps, EAGER[0], "matmul_add").to_dict()
     assert [(row["x"], row["value"]) for row in rows_of(spec, layers(spec, "line")[0])] == [(1, 9000), (2, 40), (3, 20)]
     assert rows_of(spec, layers(spec, "rule")[0])[0]["value"] == 18
-    assert spec["title"]["subtitle"] == ["first step 9.00 ms, 500 times the warm step"]
+    assert spec["title"]["subtitle"] == ["first step 9.00 ms, 500× the warm step"]
 
 
 def test_cold_start_without_a_warm_twin_says_so() -> None:
@@ -309,6 +320,13 @@ def test_names_hold_what_tells_series_apart() -> None:
         "matmul_add · bf16 · eager · bias 1",
         "matmul_add · bf16 · eager · bias 2",
     ]
+
+
+def test_what_differs_by_warm_up_alone_is_in_no_name() -> None:
+    """A cold point has a schedule of its own; between cold and warm it tells nothing apart."""
+    warm = bound(64, 9, 5, params='{"schedule": "1/1/20/1"}')
+    cold = bound(64, 9, 5, params='{"schedule": "0/0/20/1"}', warmup="false")
+    assert SeriesNames([warm, cold])(cold) == "matmul_add · bf16 · eager · cold"
 
 
 def test_a_cold_point_is_called_cold() -> None:

@@ -244,6 +244,16 @@ def test_the_page_refers_to_nothing_outside(page: str) -> None:
         assert str(attributes.get("href", "#")).startswith("#")
 
 
+def test_the_cpu_is_read_by_its_own_law(tmp_path: Path) -> None:
+    """On the CPU wall is floor plus work; the page does not state the law of an asynchronous device there."""
+    runs = [warm(64, 9, 3, 6), warm(16, 4, 3, 1)]
+    runs = [run | {"device": "cpu", "issue_us": None, "device_us": None, "floor_us": 3.0} for run in runs]
+    page = write_report(open_store(write_store(tmp_path / "store", runs=runs)), tmp_path / "report.html").read_text()
+    text = words(section(page, "series"))
+    assert "a step takes floor and work together" in text
+    assert "asynchronous" not in text
+
+
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
     """Names and reasons that hold markup add no element, in tables, charts and labels alike."""
     runs = [warm(*each, workload=HOSTILE, params={"note": HOSTILE}) for each in ((64, 18, 18, 5), (4096, 220, 20, 220))]
@@ -266,7 +276,7 @@ def test_a_table_beyond_its_limit_says_what_is_left_out(tables: Tables) -> None:
     (points,) = [each for each in found if each.anchor == "points"]
     markup = "".join(part for part in points.parts if isinstance(part, str))
     assert markup.count("<tr>") == MOST_ROWS + 1
-    assert "7 more points are not drawn here; python -m analysis bounds --format csv lists all of them." in markup
+    assert "7 more points are not shown here; python -m analysis bounds --format csv lists all." in words(markup)
 
 
 def test_series_hold_their_points_in_the_order_of_the_axis(tables: Tables) -> None:

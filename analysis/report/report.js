@@ -3,8 +3,14 @@
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const tip = document.getElementById("tip");
 
+  function column(packed) {
+    return Array.isArray(packed) ? packed : packed.codes.map((code) => packed.words[code]);
+  }
+
   function unpack(table) {
-    return table.rows.map((row) => Object.fromEntries(table.fields.map((field, place) => [field, row[place]])));
+    const columns = Object.entries(table).map(([field, packed]) => [field, column(packed)]);
+    const rows = columns.length ? columns[0][1] : [];
+    return rows.map((_, row) => Object.fromEntries(columns.map(([field, values]) => [field, values[row]])));
   }
 
   function unpackAll(spec) {

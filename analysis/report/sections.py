@@ -18,7 +18,10 @@ from analysis.theme import Row, SeriesNames
 
 MOST_CHARTS = 24
 KEYS_ABOVE = {"legend": {"disable": True}}
-MOST_ROWS = 2000
+MOST_ROWS = 1000
+MOST_SERIES = 60
+ALL_SERIES = "python -m analysis crossovers"
+ALL_POINTS = "python -m analysis bounds --format csv"
 SIZES = "size=64,256,1024,4096"
 
 
@@ -95,7 +98,7 @@ def _series(series: Sequence[Series], places: dict[str, str]) -> Section:
     parts: list[str | Figures] = [_series_reading(shown)]
     for group in _grouped(shown, lambda each: (each.crossing["environment_id"], each.axis, each.crossing["workload"])):
         parts += _series_group(group, places, frame)
-    parts += _left_out(len(drawable) - len(shown), "series", "the map and the table of points hold them")
+    parts += _left_out(len(drawable) - len(shown), "series", ALL_SERIES)
     return Section("series", title, [*parts, *_narrowing(shown)])
 
 
@@ -106,9 +109,10 @@ def _interest(series: Series) -> tuple[int, int]:
 
 def _reading_order(row: Row) -> tuple[Any, ...]:
     """Sorts series and points for reading: eager before compiled, without a batch before batches, warm before cold."""
-    mode, modes, cold = str(row["compile"]), (EAGER, "true"), row["warmup"] == COLD
-    axes = (str(row["workload"]), str(row["dtype"]), row["batch"] or 0, str(row["params"]))
-    return (*axes, modes.index(mode) if mode in modes else len(modes), mode, cold, row["size"] or 0)
+    modes, mode = (EAGER, "true"), str(row["compile"])
+    rank = modes.index(mode) if mode in modes else len(modes)
+    axes = (str(row["workload"]), str(row["dtype"]), row["batch"] or 0)
+    return (*axes, rank, mode, row["warmup"] == COLD, str(row["params"]), row["size"] or 0)
 
 
 def _series_group(group: Sequence[Series], places: dict[str, str], frame: marks.Frame) -> list[str | Figures]:
@@ -124,18 +128,25 @@ def _series_group(group: Sequence[Series], places: dict[str, str], frame: marks.
 
 def _series_reading(series: Sequence[Series]) -> str:
     points = [point for each in series for point in each.points]
+    on_cpu = {point["device"] == "cpu" for point in points}
+    laws = {
+        False: "On an asynchronous device a step takes as long as the slower of issue and device.",
+        True: "On the CPU, where host and device are one, a step takes floor and work together.",
+    }
+    words = [
+        "Both scales are logarithmic, and charts below one heading share them.",
+        *(laws[cpu] for cpu in sorted(on_cpu)),
+        f"Left of the crossing (dashed rule; grey band: the measured points around it) the overhead is larger than the "
+        f"work and the step is {theme.OVERHEAD_REGIME}, right of it {theme.DEVICE_REGIME}.",
+    ]
+    return f'{html.paragraph(" ".join(words), "reading")}<p class="keys">{_keys(points)}</p>'
+
+
+def _keys(points: Sequence[Row]) -> str:
     overhead = theme.listed(sorted({theme.overhead_word(point) for point in points}), "or")
     work = theme.listed(sorted({theme.work_word(point) for point in points}), "or")
-    keys = "".join(
-        _swatch(line, word)
-        for line, word in ((theme.WALL_LINE, "wall"), (theme.OVERHEAD_LINE, overhead), (theme.WORK_LINE, work))
-    )
-    words = (
-        f"Both scales are logarithmic, and charts below one heading share them. A step takes as long as the slower of "
-        f"{overhead} and {work}: while {overhead} lies above, the step is {theme.OVERHEAD_REGIME}; beyond the crossing "
-        f"(dashed rule, grey band: the bracket of measured points around it) it is {theme.DEVICE_REGIME}."
-    )
-    return f'{html.paragraph(words, "reading")}<p class="keys">{keys}</p>'
+    looks = ((theme.WALL_LINE, "wall"), (theme.OVERHEAD_LINE, overhead), (theme.WORK_LINE, work))
+    return "".join(_swatch(line, word) for line, word in looks)
 
 
 def _swatch(line: theme.Line, words: str) -> str:
@@ -155,12 +166,14 @@ def _narrowing(series: Sequence[Series]) -> list[str]:
     if not commands:
         return []
     items = "".join(f"<li>{html.code(command)}</li>" for command in dict.fromkeys(commands))
-    words = html.paragraph("A crossing whose bracket is wider than 2× has no value; these commands narrow it:")
+    words = html.paragraph("Crossings that are only known to lie between two points are narrowed by:")
     return [f'<div class="commands">{words}<ul>{items}</ul></div>']
 
 
-def _left_out(count: int, what: str, where: str) -> list[str]:
-    return [html.paragraph(f"{count:,} more {what} are not drawn here; {where}.", "note")] if count > 0 else []
+def _left_out(count: int, what: str, command: str) -> list[str]:
+    """What a section leaves out to stay readable, and the command that shows all of it; empty if nothing is."""
+    words = f"{count:,} more {what} are not shown here; {html.code(command)} lists all."
+    return [f'<p class="note">{words}</p>'] if count > 0 else []
 
 
 def _grouped(items: Iterable[Any], group_of: Callable[[Any], Any]) -> list[list[Any]]:
@@ -179,11 +192,12 @@ def _map(series: Sequence[Series], places: dict[str, str]) -> Section:
     for group in _unseen(series):
         axis, place = group[0].axis, places.get(group[0].crossing["environment_id"], "")
         name = SeriesNames([each.crossing for each in group], axis)
-        ordered = sorted(group, key=lambda each: _reading_order(each.crossing))
+        ordered = sorted(group, key=lambda each: _reading_order(each.crossing))[:MOST_SERIES]
         points = [point for each in ordered for point in each.points]
         parts += [
             f"<h3>over {html.text(axis)}, on {html.text(place)}</h3>",
             Figures([charts.bounds_map(points, axis, name)]),
+            *_left_out(len(group) - len(ordered), "series", ALL_SERIES),
         ]
     if not parts:
         why = "No two points differ in one numeric axis alone."
@@ -224,15 +238,17 @@ def _compile(tables: Tables, places: dict[str, str]) -> Section:
         "Time of the eager step over that of the compiled one, wall and host side apart. Above the line at 1× "
         "compiling pays; the bars are the widest ratio that both intervals allow."
     )
-    rest = _left_out(len(groups) - len(shown), "series", "the table of points holds them")
+    rest = _left_out(len(groups) - len(shown), "series", ALL_POINTS)
     return Section("compile", title, [html.paragraph(words, "reading"), Figures(drawn), *rest])
 
 
-def _placed_names(rows: Sequence[Row], places: dict[str, str], axis: str = "size") -> Callable[[Row], str]:
+def _placed_names(
+    rows: Sequence[Row], places: dict[str, str], axis: str = "size", said: Sequence[str] = ()
+) -> Callable[[Row], str]:
     """Names of points or series, with their environment where the rows come from several."""
     if len({row["environment_id"] for row in rows}) < 2:
-        return SeriesNames(rows, axis)
-    name = SeriesNames(rows, axis, said=("device",))
+        return SeriesNames(rows, axis, said)
+    name = SeriesNames(rows, axis, said=(*said, "device"))
     return lambda row: f"{name(row)}{theme.SEPARATOR}{places.get(row['environment_id'], row['environment_id'])}"
 
 
@@ -244,14 +260,14 @@ def _cold(tables: Tables, places: dict[str, str]) -> Section:
         return Section("cold", title, [html.missing(why, "python -m runner -m size=64 warmup=false,true")])
     warm = warm_twins(tables.bounds)
     shown = sorted(points, key=lambda steps: _reading_order(steps[0]))[:MOST_CHARTS]
-    names = _placed_names([steps[0] for steps in shown], places, axis="")
+    names = _placed_names([steps[0] for steps in shown], places, axis="", said=("warmup",))
     frame = charts.frame_for(len(shown))
     drawn = [charts.cold_start(steps, warm.get(twin_key(steps[0])), names(steps[0]), frame) for steps in shown]
     words = (
         "Each marker is one step of a fresh process, in order, on a logarithmic scale; the dashed rule is the warm "
         "step. The distance between them is what loading, allocation and, with compile, compilation cost."
     )
-    rest = _left_out(len(points) - len(shown), "cold points", 'python -m analysis sql "FROM samples" lists them')
+    rest = _left_out(len(points) - len(shown), "cold points", 'python -m analysis sql "FROM samples"')
     return Section("cold", title, [html.paragraph(words, "reading"), Figures(drawn), *rest])
 
 
@@ -319,7 +335,7 @@ def _points(tables: Tables, places: dict[str, str]) -> Section:
         "Times are microseconds to seconds a step, each with its 95 % interval; gain is how many times less a step "
         "would take without overhead. Click a heading to sort."
     )
-    rest = _left_out(len(rows) - len(lines), "points", "python -m analysis bounds --format csv lists all of them")
+    rest = _left_out(len(rows) - len(lines), "points", ALL_POINTS)
     table = html.table("All points that were measured", heads, lines)
     return Section("points", "All points", [html.paragraph(words, "reading"), table, *rest])
 
@@ -353,7 +369,7 @@ def _failed(tables: Tables, places: dict[str, str]) -> Section:
         ]
         for row in sorted(rows, key=lambda row: (str(row["status"]), names(row), row.get("size") or 0))[:MOST_ROWS]
     ]
-    rest = _left_out(len(rows) - len(lines), "points", "python -m analysis bounds --format csv lists all of them")
+    rest = _left_out(len(rows) - len(lines), "points", ALL_POINTS)
     table = html.table("Points without times, and why", ["series", "size", "status", "why"], lines)
     return Section("failed", title, [table, *rest])
 

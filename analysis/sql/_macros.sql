@@ -29,9 +29,12 @@ CREATE MACRO _axis_text(x) AS CASE
     ELSE format('{:.4g}', x::DOUBLE)
 END;
 
+-- The JSON pointer of a key, whatever characters it has (RFC 6901).
+CREATE MACRO _pointer(k) AS '/' || replace(replace(k, '~', '~0'), '/', '~1');
+
 -- A JSON object with its keys in order and no spaces, so that equal objects are equal texts.
 CREATE MACRO _canonical(object) AS '{' || coalesce(array_to_string([
-    to_json(k)::VARCHAR || ':' || (object -> ('$."' || k || '"'))::VARCHAR FOR k IN list_sort(json_keys(object))
+    to_json(k)::VARCHAR || ':' || (object -> _pointer(k))::VARCHAR FOR k IN list_sort(json_keys(object))
 ], ','), '') || '}';
 
 -- One scalar of a JSON object, by the path of its keys; NULL where it is missing or null.
@@ -46,3 +49,13 @@ CREATE MACRO _word(key, text) AS CASE
     WHEN regexp_full_match(text, '[A-Za-z0-9_.,/:+-]+') THEN key || '=' || text
     ELSE '''' || key || '="' || replace(text, '''', '''\''''') || '"'''
 END;
+
+-- Whether a further axis has the value that it has when nobody sets it.
+CREATE MACRO _is_default(axis, value) AS
+    value IS NULL OR axis || '=' || value IN ('l2=warm', 'seed=0', 'schedule=1/1/20/1');
+
+-- The further axes that somebody has set, as words of a command line; '' where nobody has.
+CREATE MACRO _settings(params) AS coalesce(array_to_string([
+    _word(_setting(k), json_extract_string(params, _pointer(k)))
+    FOR k IN json_keys(params) IF NOT _is_default(k, json_extract_string(params, _pointer(k)))
+], ' '), '');

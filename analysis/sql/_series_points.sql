@@ -9,8 +9,8 @@ WITH compared AS (
             {
                 'axis': k,
                 'axis_value': CASE
-                    WHEN json_type(params, '$."' || k || '"') IN ('UBIGINT', 'BIGINT', 'DOUBLE')
-                        THEN _finite(json_extract_string(params, '$."' || k || '"')::DOUBLE)
+                    WHEN json_type(params, _pointer(k)) IN ('UBIGINT', 'BIGINT', 'DOUBLE')
+                        THEN _finite(json_extract_string(params, _pointer(k))::DOUBLE)
                 END
             } FOR k IN json_keys(params)
         ], recursive := true)
@@ -27,7 +27,7 @@ alike AS (
         json_merge_patch(params, json_object(axis, NULL))::VARCHAR AS params,
         point_id, run_id, status, bound, margin, reason
     FROM compared
-    WHERE axis_value IS NOT NULL AND axis NOT IN ('seed', 'schedule')
+    WHERE axis_value IS NOT NULL AND axis NOT IN ('seed', 'schedule', 'bias')
 )
 SELECT
     *,

@@ -32,7 +32,6 @@ SELECT
             WHEN has_ratio THEN overhead_us_high / work_us_low
         END AS margin_high
     ),
-    CASE WHEN overhead_us IS NOT NULL AND work_us IS NOT NULL THEN greatest(overhead_us, work_us) END AS larger_us,
     blocking_calls IS NOT NULL AS blocks,
     array_to_string(json_keys(blocking_calls), ', ') AS blocking_names,
     CASE
@@ -60,7 +59,6 @@ COMMENT ON COLUMN _terms.margin IS
     'overhead_us / work_us, within each round where the run tells it, else of the two values; above 1 overhead binds.';
 COMMENT ON COLUMN _terms.margin_low IS 'Low end of margin; without rounds lowest overhead / highest work.';
 COMMENT ON COLUMN _terms.margin_high IS 'High end of margin; without rounds highest overhead / lowest work.';
-COMMENT ON COLUMN _terms.larger_us IS 'max(overhead_us, work_us); NULL where one is unknown; microseconds.';
 COMMENT ON COLUMN _terms.blocks IS 'A synchronizing call was seen inside the step.';
 COMMENT ON COLUMN _terms.blocking_names IS 'Names of the synchronizing calls.';
 COMMENT ON COLUMN _terms.without_overhead_us IS

@@ -12,7 +12,7 @@ FROM (
         {'axis': 'warmup', 'value': warmup},
         {'axis': 'device', 'value': device}
     ] || [
-        {'axis': k, 'value': json_extract_string(params, '$."' || k || '"')} FOR k IN json_keys(params)
+        {'axis': k, 'value': json_extract_string(params, _pointer(k))} FOR k IN json_keys(params)
     ], recursive := true)
     FROM runs
 )

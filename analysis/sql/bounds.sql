@@ -97,6 +97,7 @@ SELECT
     END || '.' || CASE WHEN host_contended THEN ' Something else used the host meanwhile.' ELSE '' END AS sentence,
     overhead_us, overhead_us_low, overhead_us_high,
     work_us, work_us_low, work_us_high,
+    larger_us,
     wall_us, wall_us_low, wall_us_high,
     issue_us, issue_us_low, issue_us_high,
     device_us, device_us_low, device_us_high,

@@ -82,13 +82,10 @@ SELECT
         _word('dtype', dtype),
         _word('batch', batch::VARCHAR),
         _word('compile', compile),
-        _word('dynamic', dynamic),
-        _word('warmup', warmup),
+        CASE WHEN dynamic <> 'false' THEN _word('dynamic', dynamic) END,
+        CASE WHEN warmup <> 'true' THEN _word('warmup', warmup) END,
         _word('device', device),
-        nullif(array_to_string([
-            _word(_setting(k), _fact(params, '"' || k || '"'))
-            FOR k IN json_keys(params) IF _fact(params, '"' || k || '"') IS NOT NULL
-        ], ' '), '')
+        nullif(_settings(params), '')
     ) END AS command,
     points, decided, balanced, undecided, left_out, changes
 FROM narrowed;

@@ -11,7 +11,7 @@ WITH checked AS (
             WHEN overhead_us > work_us THEN 'issue'
             ELSE 'device'
         END AS larger_term,
-        CASE larger_term WHEN 'issue' THEN overhead_us WHEN 'device' THEN work_us END AS model_us,
+        larger_us AS model_us,
         CASE WHEN bound <> 'serialized' THEN wall_us / model_us - 1 END AS deviation,
         CASE
             WHEN bound = 'overhead-bound' THEN 'overhead-bound'
@@ -48,7 +48,8 @@ FROM checked;
 COMMENT ON VIEW law IS
     'One row a warm, ok point on an asynchronous device: how well the step law holds, and who agrees with its bound.';
 COMMENT ON COLUMN law.larger_term IS 'Which of issue and device is larger; NULL where one is unknown.';
-COMMENT ON COLUMN law.model_us IS 'What the law says: max(issue_us, device_us); microseconds.';
+COMMENT ON COLUMN law.model_us IS
+    'What the law says: max(issue_us, device_us), the maximum taken in each run; microseconds.';
 COMMENT ON COLUMN law.ratio IS 'wall_us / model_us; of serialized points too.';
 COMMENT ON COLUMN law.deviation IS 'ratio - 1; NULL for serialized points and where a term is unknown.';
 COMMENT ON COLUMN law.within_5_percent IS

@@ -23,6 +23,8 @@ combined AS (
         median(device_us) FILTER (ok) AS device_us,
         min(device_us_low) FILTER (ok) AS device_us_low,
         max(device_us_high) FILTER (ok) AS device_us_high,
+        median(CASE WHEN issue_us IS NOT NULL AND device_us IS NOT NULL THEN greatest(issue_us, device_us) END)
+            FILTER (ok) AS larger_us,
         median(replay_us) FILTER (ok) AS replay_us,
         min(replay_us_low) FILTER (ok) AS replay_us_low,
         max(replay_us_high) FILTER (ok) AS replay_us_high,
@@ -65,6 +67,7 @@ SELECT
         c.device_slope_high AS device_slope_high,
         c.margin AS margin, c.margin_low AS margin_low, c.margin_high AS margin_high
     ),
+    c.larger_us,
     c.runs,
     c.ok_runs
 FROM latest
@@ -74,5 +77,8 @@ JOIN combined AS c
 
 COMMENT ON TABLE points IS
     'One row a point and environment: its latest ok run (else its latest), times combined over its ok runs.';
+COMMENT ON COLUMN points.larger_us IS
+    'max(issue_us, device_us), taken in each run before the runs are combined: a host may change its pace between them;
+    microseconds.';
 COMMENT ON COLUMN points.runs IS 'Number of runs of the point in the environment.';
 COMMENT ON COLUMN points.ok_runs IS 'Number of its ok runs.';

@@ -1,0 +1,85 @@
+"""`python -m runner` as a user meets it: exit codes, and one sentence for whatever is wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """One command in the repository's root."""
+    return subprocess.run(
+        [sys.executable, "-m", "runner", *arguments], capture_output=True, text=True, cwd=ROOT, timeout=120,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+WRONG: dict[str, tuple[list[str], str]] = {
+    "value": (["size=1e3"], "size=1000.0: allowed is"),
+    "last of a sweep": (["-m", "size=8,16", "dtype=fp32,float32"], "dtype=float32: allowed is"),
+    "list without -m": (["size=64,128"], "size=64,128: several values make a sweep; write"),
+    "no such key": (["sizes=64"], "sizes: there is no such key; allowed are"),
+    "added key": (["+sizes=64"], "sizes: there is no such key; allowed are"),
+    "no such workload": (["workload=conv"], "workload=conv: allowed is"),
+    "no such parameter": (["workload.ops=3"], "workload.ops"),
+    "no such sweep": (["+experiment=nope"], "experiment=nope: allowed is article"),
+    "two sweeps": (["-m", "+experiment=first,article"], "experiment: one ready sweep"),
+    "grammar": (["size=["], "size"),
+    "option": (["--nope"], "--nope"),
+    "cold and warm-up": (["warmup=false", "schedule=1/1/5"], "schedule=1/1/5: allowed is 0/0/active"),
+}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[subprocess.CompletedProcess[str], Path]]:
+    """All wrong commands, two at a time: each spends a second on nothing but imports."""
+    stores = {name: tmp_path_factory.mktemp("wrong") / "store" for name in WRONG}
+    with ThreadPoolExecutor(2) as pool:
+        done = pool.map(lambda name: run(*WRONG[name][0], f"store={stores[name]}"), WRONG)
+        return {name: (each, stores[name]) for name, each in zip(WRONG, done, strict=True)}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_is_one_sentence(name: str, told: dict[str, tuple[subprocess.CompletedProcess[str], Path]]) -> None:
+    """Exit code 1, one line on stderr that names what is wrong, no traceback, nothing measured, no store made."""
+    done, store = told[name]
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert WRONG[name][1] in done.stderr
+    assert done.stdout == ""
+    assert not store.exists()
+    if name != "option":  # argparse prints its usage line first
+        assert done.stderr.startswith("error: ") and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_help_and_cfg_run_nothing() -> None:
+    """Both exit 0 and show the keys that may be set."""
+    told = [run("--help"), run("--cfg", "job")]
+    assert [each.returncode for each in told] == [0, 0]
+    assert all("max_step_s: 5" in each.stdout for each in told)
+
+
+def test_a_store_that_cannot_be_written_ends_before_the_first_point(tmp_path: Path) -> None:
+    """A file in the place of the folder: exit code 1 and one sentence."""
+    (tmp_path / "file").write_text("in the way")
+    done = run("workload=noop", f"store={tmp_path / 'file'}")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: store={tmp_path / 'file'}: cannot be written")
+    assert len(done.stderr.splitlines()) == 1 and done.stdout == ""
+
+
+def test_a_device_that_is_not_there_ends_before_the_first_point(tmp_path: Path) -> None:
+    """cuda where torch sees none: what there is, and where to look; nothing is measured."""
+    done = run("device=cuda", f"store={tmp_path / 'store'}", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "error: device=cuda: torch can use cpu here; see `python -m runner doctor`.",
+    ]
+    assert not (tmp_path / "store" / "runs").exists()
