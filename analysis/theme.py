@@ -229,6 +229,10 @@ def _plain(value: Any) -> str:
     return "yes" if value is True else "no" if value is False else str(value)
 
 
+USUAL = {"l2": "warm", "seed": 0, "schedule": "1/1/20/1"}
+"""Further axes as they are when nobody sets them: not worth a word in a name."""
+
+
 class SeriesNames:
     """Names series by what tells them apart.
 
@@ -265,7 +269,9 @@ class SeriesNames:
         words += [compile_word(row.get("compile")), self._warmup(row)]
         words += [f"{name} {_plain(row[name])}" for name in self._settings if row.get(name) is not None]
         params = json_params(row)
-        words += [f"{key} {_plain(params[key])}" for key in self._params if params.get(key) is not None]
+        words += [
+            f"{key} {_plain(params[key])}" for key in self._params if params.get(key) not in (None, USUAL.get(key))
+        ]
         return SEPARATOR.join(str(word) for word in words if word)
 
     def _warmup(self, row: Row) -> str | None:

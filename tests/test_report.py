@@ -99,13 +99,17 @@ def test_the_answer_names_series_that_never_cross() -> None:
     ]
 
 
-def test_the_answer_on_many_series_gives_the_first_and_the_last() -> None:
-    """More than four are counted, not listed."""
-    series = [crossing("found", value=100.0 * batch, batch=batch) for batch in (3, 1, 2, 5, 4)]
-    assert answer(series, "H200")[0] == (
-        "On H200 the overhead stops binding in 5 of 5 series: first at size 100 (64 to 256) for matmul_add bf16 "
-        "batch 1 eager, last at size 500 (64 to 256) for matmul_add bf16 batch 5 eager."
-    )
+def test_the_answer_on_many_series_names_the_closest_looked_at() -> None:
+    """Of more than four, those with a value and most points are named in the order of their crossings, the rest counted."""
+    series = [crossing("found", value=100.0 * batch, batch=batch) for batch in (3, 1, 2, 5)]
+    series.append(crossing("bracketed", batch=7))
+    said = answer(series, "H200")[0]
+    places = [
+        said.index(f"size {100 * batch} (64 to 256) for matmul_add bf16 batch {batch} eager") for batch in (1, 2, 3, 5)
+    ]
+    assert places == sorted(places)
+    assert "batch 7" not in said
+    assert said.endswith("; 5 of 5 series cross in all.")
 
 
 def test_the_answer_without_a_value_gives_the_bracket() -> None:

@@ -46,16 +46,15 @@ def main_axis(series: Sequence[Series]) -> str:
 
 
 def _crossing_sentence(crossing: Sequence[Series], total: int, name: SeriesNames, place: str) -> str:
+    """Crossings that have a value come first, of those the series with most points: they were looked for closest."""
     if not crossing:
         return f"On {place} no series is seen to cross from {theme.OVERHEAD_REGIME} to {theme.DEVICE_REGIME}."
-    ordered = sorted(crossing, key=lambda each: crossing_value(each.crossing) or 0)
-    clauses = [f"{_where(each)} for {_plain(name(each.crossing))}" for each in ordered]
-    if len(ordered) <= MOST_NAMED:
-        return f"On {place} the overhead stops binding {theme.listed(clauses)}."
-    return (
-        f"On {place} the overhead stops binding in {len(ordered)} of {total} series: "
-        f"first {clauses[0]}, last {clauses[-1]}."
-    )
+    closest = sorted(crossing, key=lambda each: (each.crossing["status"] != "found", -len(each.points)))[:MOST_NAMED]
+    ordered = sorted(closest, key=lambda each: crossing_value(each.crossing) or 0)
+    clauses = theme.listed([f"{_where(each)} for {_plain(name(each.crossing))}" for each in ordered])
+    if len(crossing) <= MOST_NAMED:
+        return f"On {place} the overhead stops binding {clauses}."
+    return f"On {place} the overhead stops binding {clauses}; {len(crossing)} of {total} series cross in all."
 
 
 def _where(series: Series) -> str:
