@@ -24,7 +24,7 @@ from runner.task import Measurement, Opened, Task
 from runner.trace import Event, TraceError, join, read_trace
 from runner.window import summarize
 
-FAILURES = ("failed", "oom", "timeout", "crashed")
+FAILED, INTERRUPTED = 2, 130  # exit codes
 
 
 def checked(configs: Sequence[DictConfig]) -> list[Job]:
@@ -37,7 +37,9 @@ def checked(configs: Sequence[DictConfig]) -> list[Job]:
 
 
 def launch(jobs: Sequence[Job]) -> int:
-    """Measure all points in the order given, and write each as it comes; the exit code, 2 if one failed.
+    """Measure all points in the order given, and write each as it comes.
+
+    Returns the exit code: FAILED if a point failed, INTERRUPTED after Ctrl-C.
 
     Raises StoreError, WorkerDied and WorkerError, before the first point where nothing can be measured.
     """
@@ -47,13 +49,9 @@ def launch(jobs: Sequence[Job]) -> int:
     with tempfile.TemporaryDirectory(prefix="crossover-") as scratch, Crew(store) as crew:
         crew.refuse_missing(jobs)
         sweep = Sweep(new_id(), store, crew, progress, Path(scratch))
-        try:
-            for position, job in enumerate(jobs):
-                sweep.run(position, job)
-        finally:
-            sweep.finish()
+        code = sweep.run_all(jobs)
     progress.summary()
-    return 2 if progress.failed else 0
+    return code or (FAILED if progress.failed else 0)
 
 
 @dataclass
@@ -75,7 +73,6 @@ class Crew:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.wanted: str | None = None
         self.station: Station | None = None
 
     def __enter__(self) -> Crew:
@@ -88,7 +85,7 @@ class Crew:
         """End the worker in service, so that the next point gets a fresh one."""
         if self.station is not None:
             self.station.worker.close()
-        self.station, self.wanted = None, None
+        self.station = None
 
     def refuse_missing(self, jobs: Sequence[Job]) -> None:
         """Open the first device and refuse the sweep if it asks for one that this machine lacks. Raises WorkerError."""
@@ -99,10 +96,10 @@ class Crew:
 
     def at(self, job: Job) -> Station:
         """The station for a point; a worker is started where none is open on that device. Raises WorkerDied."""
-        wanted = "nothing" if job.point.spec.idle else job.point.device
-        if self.station is None or self.wanted != wanted:
+        wanted = "none" if job.point.spec.idle else job.point.device
+        if self.station is None or not _serves(self.station.opened, wanted):
             self.dismiss()
-            self.station, self.wanted = self._open(wanted), wanted
+            self.station = self._open(wanted)
         return self.station
 
     def fresh(self, kind: str) -> WorkerProcess:
@@ -118,9 +115,9 @@ class Crew:
     def _open(self, wanted: str) -> Station:
         worker = WorkerProcess()
         try:
-            opened = worker.ask("open_nothing") if wanted == "nothing" else worker.ask("open", (wanted, True))
+            opened = worker.ask("open_nothing") if wanted == "none" else worker.ask("open", (wanted, True))
             self.store.write_environment(tables.environment_frame(opened.columns))
-            return Station(worker, opened, {} if wanted == "nothing" else self._roofs(worker, opened))
+            return Station(worker, opened, {} if wanted == "none" else self._roofs(worker, opened))
         except BaseException:
             worker.close()
             raise
@@ -150,6 +147,17 @@ class Sweep:
     progress: Progress
     scratch: Path
     pending: list[Callable[[], None]] = field(default_factory=list)
+
+    def run_all(self, jobs: Sequence[Job]) -> int:
+        """Run all; what has been measured is written whatever happens. INTERRUPTED after Ctrl-C, else 0."""
+        try:
+            for position, job in enumerate(jobs):
+                self.run(position, job)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        finally:
+            self.finish()
+        return 0
 
     def run(self, position: int, job: Job) -> None:
         """Measure one point; whatever happens to it becomes a row."""
@@ -233,6 +241,11 @@ class Sweep:
         if done.table is not None:
             kept["table"] = self.store.write_artifact(self.sweep_id, f"{name}.txt", done.table.encode())
         return kept
+
+
+def _serves(opened: Opened, wanted: str) -> bool:
+    """Whether the device that is open is the one wanted; `auto` is the best there is."""
+    return opened.kind == (opened.kinds[-1] if wanted == "auto" and opened.kinds else wanted)
 
 
 def _resolved(job: Job, kind: str) -> Job:

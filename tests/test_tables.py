@@ -128,7 +128,9 @@ def test_samples_are_kept_raw_and_in_order() -> None:
 
 def test_the_margin_is_formed_within_each_round() -> None:
     """Drift that touches both terms leaves the ratio, and its interval, alone."""
-    done = measurement(12, **ASYNC | {"issue": lambda n: 20 + n, "issue_half": lambda n: 20 + n, "device": lambda n: 5 + n / 4})
+    done = measurement(
+        12, **ASYNC | {"issue": lambda n: 20 + n, "issue_half": lambda n: 20 + n, "device": lambda n: 5 + n / 4}
+    )
     found = row(done)
     assert found["margin"] == [4.0, 4.0, 4.0]
     assert found["issue_us"][2] - found["issue_us"][1] > 5
@@ -240,7 +242,9 @@ def test_a_compiled_point_must_have_run_compiled() -> None:
         "failed", "no compiled region ran: torch.compile fell back to eager",
     )  # fmt: skip
     assert facts(eager)["compile"]["region_ran"] is False
-    ran = row(measurement(facts={"compile": {"seconds": 2.0}}, **ASYNC), replace(WINDOW, region_ran=True), point=compiled)
+    ran = row(
+        measurement(facts={"compile": {"seconds": 2.0}}, **ASYNC), replace(WINDOW, region_ran=True), point=compiled
+    )
     assert ran["status"] == "ok"
     assert facts(ran)["compile"] == {"seconds": 2.0, "region_ran": True}
     assert row(measurement(**ASYNC), None, point=compiled)["status"] == "ok"
