@@ -17,7 +17,8 @@ from runner.store import StoreError
 
 def plainly(error: Exception) -> str | None:
     """The sentence of an error that already is one; None for every other, which is a fault of ours."""
-    return str(error) if isinstance(error, StoreError | WorkerDied | WorkerError) else None
+    ours = isinstance(error, StoreError | WorkerDied | WorkerError)
+    return " ".join(str(error).split()) if ours else None
 
 
 def wrong_input(error: Exception) -> str | None:

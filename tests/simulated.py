@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-CLOCK_NS = 20
+CLOCK_NS = 100
 SYNC_NS = 3_000
 SLEEP_ISSUE_NS = 4_000
 MARK_ISSUE_NS = 500
@@ -29,10 +29,10 @@ class Mark:
 
 
 class Simulated:
-    """One host with one device. `device` methods are those that runner.timing, slopes and measure ask of a device.
+    """One host with one device: what runner.timing, slopes and measure ask of a device, and steps for it.
 
-    queue: launches that may wait; noise: standard deviation of every duration's logarithm; drift_per_s: how much longer
-    device work takes for each second that has gone by.
+    queue: launches that may wait; noise: standard deviation of the logarithm of every duration; drift_per_s: how much
+    longer device work takes, as a fraction, for each second that has gone by.
     """
 
     asynchronous = True

@@ -41,15 +41,15 @@ OVERRIDES = [
     ["size=64,128"],
     ["size=64,128", "compile=true,false"],
     ["size=range(64,257,64)"],
-    ["size=choice(8,16,32)", "batch=null,8"],
+    ["size=choice(8,16)", "batch=null,8"],
     ["compile=false,true,reduce-overhead"],
     ["workload=glob(matmul_*)"],
     ["workload=addmm,elementwise"],
     ["workload=addmm", "workload.bias=1,2"],
     ["measure=quick,thorough", "size=8"],
-    ["dtype=fp32,bf16", "warmup=false,3", "schedule=null,0/0/5"],
-    ["size=sort(32,8,16)", "seed=tag(a,choice(1,2))"],
-    ["profiler.with_stack=true,false", "++threads=1"],
+    ["warmup=false,3", "schedule=null,0/0/5"],
+    ["size=sort(32,8,16)", "seed=tag(a,choice(1))"],
+    ["profiler.with_stack=true,false", "++threads=1", "dtype=fp32"],
 ]
 
 

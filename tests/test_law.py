@@ -76,7 +76,7 @@ def test_ratio_takes_the_widest_interval() -> None:
     assert ratio(near(20), Estimate(10, 0, 12)).high == math.inf
 
 
-# -- a series -----------------------------------------------------------------------------------------------------------
+# -- a series ---------------------------------------------------------------------------------------------------------
 
 OVER, UNDER = Verdict("overhead-bound", near(2)), Verdict("device-bound", near(0.5))
 LEVEL, LOST = Verdict("balanced", near(1)), Verdict("unknown", None)
@@ -109,7 +109,7 @@ def test_crossings_by_hand(series: list[tuple[float, Verdict]], expected: Crossi
     assert found.value == (None if expected.value is None else pytest.approx(expected.value))
 
 
-# -- the same as the analysis ----------------------------------------------------------------------------------------
+# -- the same as the analysis -----------------------------------------------------------------------------------------
 
 # Opening a store costs far more than a point in it: few stores of many points, and no time spent on smaller failures.
 FEW = settings(max_examples=4, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))

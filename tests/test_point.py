@@ -51,7 +51,8 @@ ALLOWED: dict[str, list[Any]] = {
 REFUSED: dict[str, list[Any]] = {
     "workload": [
         {"name": "matmul"}, {"name": None}, {"name": ["noop"]}, {}, "matmul",
-        {"name": "addmm"}, {"name": "addmm", "bias": 3}, {"name": "addmm", "bias": True}, {"name": "addmm", "bias": "1"},
+        {"name": "addmm"}, {"name": "addmm", "bias": 3}, {"name": "addmm", "bias": True},
+        {"name": "addmm", "bias": "1"},
         {"name": "elementwise", "ops": 0}, {"name": "matmul_add", "bias": 1}, {"name": "noop", "ops": 1},
     ],
     "size": [0, -1, 1e3, 2.5, True, None, "64", [64], 2**31],
@@ -97,7 +98,7 @@ def test_a_refusal_says_what_came_and_how_to_write_it() -> None:
         point(size=None)
     with pytest.raises(PointError, match="batch=false: allowed is null or a whole number"):
         point(batch=False)
-    with pytest.raises(PointError, match="workload.bias=null: allowed is a whole number from 1 to 2"):
+    with pytest.raises(PointError, match=r"workload\.bias=null: allowed is a whole number from 1 to 2"):
         point(workload={"name": "addmm"})
 
 

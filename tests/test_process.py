@@ -62,7 +62,7 @@ def test_a_noop_point_imports_no_torch(worker: WorkerProcess) -> None:
 
 def test_what_cannot_be_answered_is_told_and_the_worker_goes_on(worker: WorkerProcess) -> None:
     """An exception in the worker is an error here, with its type, and no death."""
-    with pytest.raises(WorkerError, match="AttributeError: .*do_dance"):
+    with pytest.raises(WorkerError, match=r"AttributeError: .*do_dance"):
         worker.ask("dance")
     assert worker.ask("call", NOOP) is None
 

@@ -1,4 +1,4 @@
-"""Real sweeps on the CPU, through the command line: every kind of point becomes a row, and nothing else stays behind."""
+"""Real sweeps on the CPU, through the command line: every kind of point becomes a row, nothing else stays behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from runner import tables
 
 ROOT = Path(__file__).parent.parent
 
-# In the order of the sweep; max_step_s is no axis, so that 5, 6 and 7 make the same point three times.
+# In the order of the sweep; max_step_s is no axis, so that 5, 6 and 7 seconds make the same point three times.
 GRIDS = [
     {"size": 8, "max_step_s": 5},
     {"size": 384},
@@ -117,7 +117,7 @@ def test_the_sweep_says_what_it_does(done: Done) -> None:
     """A line a point, then a summary and where the results lie; nothing on stderr."""
     lines = done.stdout.splitlines()
     assert len(lines) == len(GRIDS) + 2
-    assert f"9 ok, 1 failed, 1 skipped in" in lines[-2] and str(done.store) in lines[-2]
+    assert "9 ok, 1 failed, 1 skipped in" in lines[-2] and str(done.store) in lines[-2]
     assert lines[-1] == f"Next: python -m analysis report --store {done.store}"
     assert done.stderr == ""
 
@@ -324,7 +324,7 @@ def test_order_changes_nothing(done: Done, tmp_path: Path) -> None:
     assert alike(walls), walls
 
 
-# -- a worker that is killed ---------------------------------------------------------------------------------------------
+# -- a worker that is killed ------------------------------------------------------------------------------------------
 
 
 def children(pid: int) -> list[int]:

@@ -52,7 +52,7 @@ def facts(found: dict[str, Any]) -> dict[str, Any]:
     return json.loads(found["facts"])
 
 
-# -- the contract ---------------------------------------------------------------------------------------------------------
+# -- the contract -----------------------------------------------------------------------------------------------------
 
 TYPES = {
     "VARCHAR": pl.String, "BIGINT": pl.Int64, "BOOLEAN": pl.Boolean, "LIST(BIGINT)": pl.List(pl.Int64),
@@ -95,8 +95,8 @@ def test_a_row_becomes_a_table_of_the_full_schema() -> None:
 def test_events_become_a_table_of_the_full_schema() -> None:
     """An event's fields are columns, with the run in front."""
     event = Event(
-        0, "k", "kernel", 2**60, 5, True, 0, 7, "0", "stream 7", 2, None, 0, 9, 1, [1, 1, 1], [64, 1, 1], 32, 0, None, None,
-        "{}",
+        0, "k", "kernel", 2**60, 5, True, 0, 7, "0", "stream 7", 2, None, 0, 9, 1,
+        [1, 1, 1], [64, 1, 1], 32, 0, None, None, "{}",
     )  # fmt: skip
     frame = tables.events_frame("r1", [event, replace(event, event_id=1, grid=None)])
     assert frame.schema == tables.EVENTS
@@ -212,7 +212,7 @@ def test_a_contended_host_widens_the_intervals() -> None:
     assert lost["wall_us"][2] == 40.0
 
 
-# -- profile and status -------------------------------------------------------------------------------------------------
+# -- profile and status -----------------------------------------------------------------------------------------------
 
 
 def test_the_profiles_figures() -> None:
