@@ -26,7 +26,8 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test-gpu:  ## what needs CUDA: pytest and the runner's packages alone
-	$(or $(wildcard $(BIN)/python),$(PYTHON)) -m pytest -m gpu -p no:cacheprovider
+	$(or $(wildcard $(BIN)/python),$(PYTHON)) -m pytest -m gpu -p no:cacheprovider \
+		tests/test_gpu.py tests/test_environment.py tests/test_condition.py
 
 $(READY): pyproject.toml constraints.txt
 	@PYTHON="$(PYTHON)" TORCH="$(TORCH)" sh scripts/setup.sh

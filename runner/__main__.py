@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+
+TERMINATED = 143
 
 
 def main() -> int:
@@ -17,6 +20,7 @@ def main() -> int:
 
     with in_one_sentence(wrong_input):
         jobs = checked(compose())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that what has been measured is written
     with in_one_sentence():
         return launch(jobs) if jobs else 0
 

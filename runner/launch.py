@@ -16,13 +16,13 @@ from omegaconf import DictConfig
 from runner import tables
 from runner.condition import CardSampler
 from runner.config import Job
-from runner.point import PointError
+from runner.point import Point, PointError
 from runner.process import WorkerDied, WorkerError, WorkerProcess
 from runner.progress import Progress
 from runner.store import Store, new_id
 from runner.task import Measurement, Opened, Task
-from runner.trace import Event, TraceError, join, read_trace
-from runner.window import summarize
+from runner.trace import Event, join, read_trace
+from runner.window import Window, summarize
 
 FAILED, INTERRUPTED = 2, 130  # exit codes
 
@@ -220,8 +220,7 @@ class Sweep:
 
     def _write(self, job: Job, identity: tables.Identity, opened: Opened, done: Measurement, folder: Path) -> None:
         """Trace files -> events; measurement -> row; both into the store."""
-        events = _events(done)
-        window = summarize(events, job.point.workload, opened.columns["multiprocessors"]) if events else None
+        events, window = _window(job.point, done, opened)
         if job.artifacts:
             done.facts["artifacts"] = self._keep(job, identity, done)
         streams = len({event.stream for event in events if event.is_device and event.step is not None})
@@ -256,13 +255,14 @@ def _takes_slopes(job: Job, position: int) -> bool:
     return job.slopes_every > 0 and position % job.slopes_every == 0
 
 
-def _events(done: Measurement) -> list[Event]:
-    """Events of all windows; a trace that cannot be read is told in the facts, and the times stand."""
+def _window(point: Point, done: Measurement, opened: Opened) -> tuple[list[Event], Window | None]:
+    """Events and figures of the profiled windows; a trace that cannot be read is told, and the times stand."""
     try:
-        return join([read_trace(path.read_bytes()) for path in done.traces])
-    except (TraceError, OSError) as error:
-        done.facts["profile"] = {"reason": f"the trace cannot be read: {error}"}
-        return []
+        events = join([read_trace(path.read_bytes()) for path in done.traces])
+        return events, summarize(events, point.workload, opened.columns["multiprocessors"]) if events else None
+    except Exception as error:  # whatever a trace holds, it must not cost the point its times
+        done.facts["profile"] = {"reason": f"the trace cannot be read: {type(error).__name__}: {error}"}
+        return [], None
 
 
 def _remove(folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -22,7 +24,7 @@ class Progress:
     def begin(self, position: int, point: Point) -> None:
         """Say what is measured now, on a terminal alone: it is overwritten by the point's line."""
         if sys.stdout.isatty():
-            print(f"\r\033[K[{position + 1}/{self.total}] {point.label} ...", end="", flush=True)
+            self._say(f"\r\033[K[{position + 1}/{self.total}] {point.label} ...", end="")
 
     def end(self, point: Point, row: dict[str, Any], verdict: Verdict) -> None:
         """One line: the point, its status or its bound, its times."""
@@ -32,15 +34,22 @@ class Progress:
         lead = "\r\033[K" if sys.stdout.isatty() else ""
         width = len(str(self.total))
         told = f"{row['status']}: {row['reason']}" if row["status"] != "ok" else _told(row, verdict)
-        print(f"{lead}[{self.done:{width}}/{self.total}] {point.label:44} {told}", flush=True)
+        self._say(f"{lead}[{self.done:{width}}/{self.total}] {point.label:44} {told}")
 
     def summary(self) -> None:
         """What was done, where it lies, and what to look at next."""
         seconds = time.monotonic() - self.started
         ok = self.done - self.failed - self.skipped
-        print(f"{ok} ok, {self.failed} failed, {self.skipped} skipped in {seconds:.1f} s; results in {self.store}")
-        option = "" if str(self.store) == "outputs/store" else f" --store {self.store}"
-        print(f"Next: python -m analysis report{option}")
+        self._say(f"{ok} ok, {self.failed} failed, {self.skipped} skipped in {seconds:.1f} s; results in {self.store}")
+        option = "" if str(self.store) == "outputs/store" else f" --store {shlex.quote(str(self.store))}"
+        self._say(f"Next: python -m analysis report{option}")
+
+    def _say(self, text: str, end: str = "\n") -> None:
+        """Print; when nobody reads any more (`| head`), the sweep goes on in silence."""
+        try:
+            print(text, end=end, flush=True)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(row: dict[str, Any], verdict: Verdict) -> str:

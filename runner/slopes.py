@@ -32,7 +32,7 @@ def take_slopes(
     amount = Perturbation.of_waiting(wall) if waits else Perturbation.local(issue or wall, work or wall)
 
     def wall_of(slower: Step) -> Quantity:
-        return lambda: timing.wall_us(slower, plan.wall_steps, device, clock)
+        return lambda: timing.sustained_us(slower, plan.wall_steps, device, clock)
 
     quantities = {
         "spun": wall_of(spinning(step, clock, amount.host_us)), "unspun": wall_of(spinning(step, clock, 0)),

@@ -100,7 +100,7 @@ def test_the_answer_names_series_that_never_cross() -> None:
 
 
 def test_the_answer_on_many_series_names_the_closest_looked_at() -> None:
-    """Of more than four, those with a value and most points are named in the order of their crossings, the rest counted."""
+    """Of more than four, those with a value and most points are named in order, the rest counted."""
     series = [crossing("found", value=100.0 * batch, batch=batch) for batch in (3, 1, 2, 5)]
     series.append(crossing("bracketed", batch=7))
     said = answer(series, "H200")[0]
