@@ -31,12 +31,16 @@ def take_slopes(
     wall = _median(rounds.values("wall")) or plan.issue_us
     amount = Perturbation.of_waiting(wall) if waits else Perturbation.local(issue or wall, work or wall)
 
-    def wall_of(slower: Step) -> Quantity:
+    def spun(us: float) -> Quantity:
+        slower = spinning(step, clock, us)
         return lambda: timing.sustained_us(slower, plan.wall_steps, device, clock)
 
+    def slept(us: float) -> Quantity:
+        slower = sleeping(step, device, us)
+        return lambda: timing.wall_us(slower, plan.wall_steps, device, clock)
+
     quantities = {
-        "spun": wall_of(spinning(step, clock, amount.host_us)), "unspun": wall_of(spinning(step, clock, 0)),
-        "unslept": wall_of(sleeping(step, device, 0)), "slept": wall_of(sleeping(step, device, amount.device_us)),
+        "spun": spun(amount.host_us), "unspun": spun(0), "unslept": slept(0), "slept": slept(amount.device_us),
     }  # fmt: skip
     taken = take_rounds(quantities, tuple(quantities), SLOPE_TARGET, clock)
     spun_us, slept_us = _spun_us(clock, amount.host_us), _slept_us(device, amount.device_us)
@@ -79,8 +83,8 @@ class Perturbation:
 
     @classmethod
     def of_waiting(cls, wall_us: float) -> Perturbation:
-        """For a step that waits: device time of half the step, since the host hides some of it before it waits."""
-        return cls(wall_us / 4, wall_us / 2)
+        """For a step that waits: as much device time as the step, since the host hides some of it before it waits."""
+        return cls(wall_us / 4, wall_us)
 
 
 def spinning(step: Step, clock: Clock, us: float) -> Step:
