@@ -9,9 +9,10 @@ READY  := .venv/.ready
 
 sweep: $(READY)  ## sweep this machine's device and write the report
 	$(BIN)/python -m runner doctor --store $(STORE) || true
-	$(BIN)/python -m runner -m +experiment=first store=$(STORE)
-	$(BIN)/python -m analysis crossovers --store $(STORE)
-	$(BIN)/python -m analysis report --store $(STORE)
+	@# a point that failed (exit code 2) is in the report as well, and is this target's exit code at the end
+	$(BIN)/python -m runner -m +experiment=first store=$(STORE) || { code=$$?; [ $$code -eq 2 ] || exit $$code; }; \
+	$(BIN)/python -m analysis crossovers --store $(STORE) && \
+	$(BIN)/python -m analysis report --store $(STORE) && exit $${code:-0}
 
 demo: $(READY)  ## the report of the H200 results in the repository; needs no GPU
 	$(BIN)/python -m analysis crossovers --store docs/results/h200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
-TERMINATED = 143
+INTERRUPTED, TERMINATED = 130, 143
 
 
 def main() -> int:
@@ -26,4 +26,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # before the first point: nothing is lost
+        sys.exit(INTERRUPTED)

@@ -30,13 +30,12 @@ class BlockingCalls:
     """Watches the synchronizing calls while `watched` is entered: how often each is made, and the time inside them.
 
     A call made inside another counts once. `before` runs ahead of each call, its own time left out: a synchronize
-    there shows what the call costs when nothing is pending, device sleep there adds device work where it is waited for.
+    there shows what the call costs when nothing is pending.
     """
 
     def __init__(self, clock: Clock, before: Callable[[], Any] | None = None) -> None:
         self.clock, self.before = clock, before
         self.inside_ns = 0
-        self.outside_ns = 0
         self.counts: Counter[str] = Counter()
         self._busy = False
 
@@ -68,7 +67,6 @@ class BlockingCalls:
         return call
 
     def _timed(self, original: Callable[..., Any], label: str, args: Any, kwargs: Any) -> Any:
-        arrived = self.clock()
         if self.before is not None:
             self.before()
         started = self.clock()
@@ -77,5 +75,4 @@ class BlockingCalls:
         finally:
             ended = self.clock()
             self.counts[label] += 1
-            self.outside_ns += started - arrived
             self.inside_ns += ended - started

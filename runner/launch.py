@@ -194,12 +194,15 @@ class Sweep:
         except WorkerError as error:
             return Measurement("failed", str(error))
 
+    def _in_fresh_worker(self, what: str, task: Task, station: Station) -> Measurement:
+        with _closing(self.crew.fresh(station.opened.kind)) as worker:
+            worker.send(what, task)
+            return _watched(worker, station.opened)
+
     def _warm(self, task: Task, station: Station) -> Measurement:
-        sampler = CardSampler(station.opened.attributes.get("device_uuid"), (os.getpid(), station.worker.process.pid))
         station.worker.send("measure", task)
         self.finish()
-        done: Measurement = station.worker.wait(sampler.sample if station.opened.kind == "cuda" else None)
-        done.facts.setdefault("condition", {}).update(sampler.finish())
+        done = _watched(station.worker, station.opened)
         if done.lost:
             self.crew.dismiss()
         return done
@@ -207,12 +210,10 @@ class Sweep:
     def _cold(self, task: Task, station: Station) -> Measurement:
         """Two fresh processes: the first steps unprofiled, and the same profiled."""
         self.finish()
-        with _closing(self.crew.fresh(station.opened.kind)) as worker:
-            times: Measurement = worker.ask("first_steps", task)
+        times = self._in_fresh_worker("first_steps", task, station)
         if times.status != "ok":
             return times
-        with _closing(self.crew.fresh(station.opened.kind)) as worker:
-            profiled: Measurement = worker.ask("cold_profile", task)
+        profiled = self._in_fresh_worker("cold_profile", task, station)
         if profiled.status != "ok":
             times.facts["profile"] = {"reason": profiled.reason}
         facts = {**times.facts, "profiled_elapsed_s": profiled.facts.get("elapsed_s")}
@@ -240,6 +241,15 @@ class Sweep:
         if done.table is not None:
             kept["table"] = self.store.write_artifact(self.sweep_id, f"{name}.txt", done.table.encode())
         return kept
+
+
+def _watched(worker: WorkerProcess, opened: Opened) -> Measurement:
+    """The worker's answer, with the card's condition meanwhile; a CPU is left alone while it is measured."""
+    card = opened.attributes.get("device_uuid")
+    sampler = CardSampler(card, (os.getpid(), worker.process.pid))
+    done: Measurement = worker.wait(sampler.sample if card else None)
+    done.facts.setdefault("condition", {}).update(sampler.finish())
+    return done
 
 
 def _serves(opened: Opened, wanted: str) -> bool:

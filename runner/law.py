@@ -103,7 +103,8 @@ class Crossing:
 def crossing(series: Sequence[tuple[float, Verdict]]) -> Crossing:
     """The crossing of a series of (axis value, verdict): exactly one change of side, balanced points between allowed.
 
-    `found` in a bracket at most 2x wide (interpolated on the logarithms of axis and margin), else `bracketed`;
+    `found` in a bracket at most 2x wide (interpolated on the logarithms of axis and margin), else `bracketed`; the
+    bracket reaches over balanced points right beside it, since the crossing may as well lie there;
     `above` or `below` the range; `several`; `unknown` where no point has a side, or where all that have one lie on the
     same and a point beyond them is undecided. Points that failed or were skipped are not part of the series.
     """
@@ -111,7 +112,7 @@ def crossing(series: Sequence[tuple[float, Verdict]]) -> Crossing:
     sided = [(place, verdict) for place, verdict in points if verdict.bound in (OVERHEAD, DEVICE)]
     changes = [(left, right) for left, right in pairwise(sided) if left[1].bound != right[1].bound]
     if changes:
-        return _between(*changes[0]) if len(changes) == 1 else Crossing("several")
+        return _between(points, sided, *changes[0]) if len(changes) == 1 else Crossing("several")
     if len(points) < 2 or not sided or _undecided_beyond(points, sided[0][0], sided[-1][0]):
         return Crossing("unknown")
     return Crossing("above" if sided[0][1].bound == OVERHEAD else "below")
@@ -122,11 +123,21 @@ def _undecided_beyond(points: Sequence[tuple[float, Verdict]], first: float, las
     return any(verdict.bound in (SERIAL, UNKNOWN) and not first <= place <= last for place, verdict in points)
 
 
-def _between(left: tuple[float, Verdict], right: tuple[float, Verdict]) -> Crossing:
-    low, high = left[0], right[0]
+Placed = tuple[float, Verdict]
+
+
+def _between(points: Sequence[Placed], sided: Sequence[Placed], left: Placed, right: Placed) -> Crossing:
+    low, high = _reach(points[::-1], sided[::-1], left), _reach(points, sided, right)
     margins = [each[1].margin.value if each[1].margin else 0.0 for each in (left, right)]
     if low <= 0 or high > FOUND * low or min(margins) <= 0:
         return Crossing("bracketed", None, low, high)
     first, last = (math.log(margin) for margin in margins)
     share = first / (first - last)
-    return Crossing("found", math.exp(math.log(low) + share * math.log(high / low)), low, high)
+    return Crossing("found", math.exp(math.log(left[0]) + share * math.log(right[0] / left[0])), low, high)
+
+
+def _reach(points: Sequence[Placed], sided: Sequence[Placed], edge: Placed) -> float:
+    """Place of the decided point behind the balanced ones that follow the edge of a bracket, else of the edge."""
+    beyond = points[points.index(edge) + 1 :]
+    decided = sided[sided.index(edge) + 1 :]
+    return decided[0][0] if beyond and beyond[0][1].bound == BALANCED and decided else edge[0]

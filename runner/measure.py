@@ -234,7 +234,7 @@ def _warmed(task: Task, step: Step, device: Device, clock: Clock) -> dict[str, A
     if task.point.warmup is not True:
         timing.repeat(step, int(task.point.warmup) - 2)
         return {"warmup_steps": max(2, int(task.point.warmup))}
-    done = timing.warm_up(step, device, clock, max(task.target.target_frac, 0.02))
+    done = timing.warm_up(step, device, clock, task.target.target_frac)
     return {"warmup_steps": done.steps} | ({} if done.steady else {"unsteady": True})
 
 

@@ -39,9 +39,11 @@ class WorkerProcess:
                 env={**os.environ, "PYTHONPATH": path},
             )  # fmt: skip
         self.connection = Connection(ours.detach())
+        self.busy = False
 
     def send(self, what: str, argument: Any = None) -> None:
         """Hand out a request. Raises WorkerDied."""
+        self.busy = True
         try:
             self.connection.send((what, argument))
         except OSError as error:
@@ -56,6 +58,7 @@ class WorkerProcess:
             verdict, answer = self.connection.recv()
         except (EOFError, OSError) as error:
             raise WorkerDied(self._last_words()) from error
+        self.busy = False
         if verdict == "error":
             raise WorkerError(answer)
         return answer
@@ -66,8 +69,10 @@ class WorkerProcess:
         return self.wait()
 
     def close(self) -> None:
-        """Let the worker end; one that does not is killed."""
+        """Let the worker end; one that does not, or whose answer nobody waits for any more, is killed."""
         self.connection.close()
+        if self.busy:
+            self.process.kill()
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:

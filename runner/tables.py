@@ -74,7 +74,10 @@ def run_row(
     margin = _margin(samples, times, facts, contended is True)
     facts["host_contended"] = contended
     facts["cost"] = _cost(point)
-    facts.setdefault("profile", _profile_facts(point, window, times) if window else {"reason": "no trace was kept"})
+    if window is not None:
+        facts.setdefault("profile", _profile_facts(point, window, times))
+    elif times["wall"] is not None:
+        facts.setdefault("profile", {"reason": "the profiler left no trace"})
     if window is not None and point.compile is not False:
         facts.setdefault("compile", {})["region_ran"] = window.region_ran
     slopes = {name: estimate(values) for name, values in done.slopes.items()}
@@ -248,12 +251,10 @@ def _floor_ratios(samples: Sequence[Sample]) -> list[float]:
 
 def _profile_facts(point: Point, window: Window, times: dict[str, Estimate | None]) -> dict[str, Any]:
     host = statistics.median(window.host_us) if window.host_us else None
-    blocked = statistics.median(window.blocked_us) if window.blocked_us else 0.0
-    unprofiled = times["issue"] or (times["wall"] if times["floor"] else None)
-    known = host is not None and unprofiled is not None and unprofiled.value > 0
+    unprofiled = _unprofiled_host_us(times)
     return {
         "profiled_host_us": host,
-        "perturbation": (host - blocked) / unprofiled.value if known else None,  # type: ignore[operator, union-attr]
+        "perturbation": host / unprofiled if host and unprofiled else None,
         "launches": statistics.median(window.launches) if window.launches else None,
         "kernels": statistics.median(window.kernels) if window.kernels else None,
         "trace_incomplete": window.trace_incomplete,
@@ -261,6 +262,14 @@ def _profile_facts(point: Point, window: Window, times: dict[str, Estimate | Non
         "underfilled_frac": window.underfilled_frac,
         "reason": NO_DEVICE_EVENTS if point.device != "cpu" and window.busy_us is None else None,
     }
+
+
+def _unprofiled_host_us(times: dict[str, Estimate | None]) -> float | None:
+    """Host time of a step without a profiler: issue and blocked; on the CPU, which does the work itself, wall."""
+    wall, issue, blocked = times["wall"], times["issue"], times["blocked"]
+    if times["floor"] is not None:
+        return wall.value if wall else None
+    return issue.value + (blocked.value if blocked else 0.0) if issue else None
 
 
 def _cost(point: Point) -> dict[str, Any] | None:

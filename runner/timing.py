@@ -166,6 +166,6 @@ def warm_up(step: Step, device: Any, clock: Clock, target_frac: float) -> Warmup
     for number in range(2, WARMUP_WINDOWS + 1):
         now = wall_us(step, window, device, clock)
         if abs(now - before) <= target_frac * before or now * window > 1e6:
-            return Warmup(1 + number * window, True)
+            return Warmup(1 + number * window, abs(now - before) <= target_frac * before)
         before = now
     return Warmup(1 + WARMUP_WINDOWS * window, False)

@@ -195,3 +195,13 @@ def test_any_key_of_the_params_is_read(tmp_path: Path) -> None:
         values = _rows(connection, f"SELECT value FROM axes WHERE axis = '{hostile}' ORDER BY value")
     assert rows == [{"axis": hostile, "low": 1.0, "high": 2.0}]
     assert [row["value"] for row in values] == ["1", "2"]
+
+
+def test_a_bracket_reaches_over_balanced_points_beside_it(tmp_path: Path) -> None:
+    """The value lies between the nearest decided points, the bracket beyond the balanced neighbour of either."""
+    margins = {64: 4.0, 96: (1.0, 0.9, 1.1), 104: 2.0, 112: 0.5, 120: (1.0, 0.9, 1.1), 128: 0.25}
+    runs = [run(size, margin) for size, margin in margins.items()]
+    with open_store(write_store(tmp_path, runs=runs)) as connection:
+        (row,) = _rows(connection, "SELECT status, value, low, high FROM crossovers")
+    assert (row["status"], row["low"], row["high"]) == ("found", 64.0, 128.0)
+    assert 104 < row["value"] < 112

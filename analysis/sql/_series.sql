@@ -1,17 +1,40 @@
 -- Grain: one row a series, that is all warm points alike in every axis but one, in one environment, with at least two
 -- values of it.
 -- A change is where two neighbouring decided points lie on different sides; balanced and undecided points may lie
--- between them.
+-- between them. Where the next point beyond is balanced, the bracket reaches over it to the decided point behind: the
+-- crossing may as well lie there.
 CREATE VIEW _series AS
-WITH before AS (
+WITH neighbours AS (
+    SELECT
+        *,
+        lag(side) OVER along = 0 AS balanced_before,
+        lead(side) OVER along = 0 AS balanced_after,
+        last_value(CASE WHEN side <> 0 THEN axis_value END IGNORE NULLS) OVER earlier AS decided_before,
+        first_value(CASE WHEN side <> 0 THEN axis_value END IGNORE NULLS) OVER later AS decided_after
+    FROM _series_points
+    WINDOW along AS (
+        PARTITION BY environment_id, axis, workload, size, dtype, batch, compile, dynamic, warmup, device, params
+        ORDER BY axis_value
+    ),
+    earlier AS (along ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+    later AS (along ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
+),
+reaching AS (
+    SELECT
+        *,
+        CASE WHEN balanced_before THEN coalesce(decided_before, axis_value) ELSE axis_value END AS reach_low,
+        CASE WHEN balanced_after THEN coalesce(decided_after, axis_value) ELSE axis_value END AS reach_high
+    FROM neighbours
+),
+before AS (
     SELECT
         *,
         last_value(CASE WHEN side <> 0 THEN side END IGNORE NULLS) OVER earlier AS last_side,
-        last_value(CASE WHEN side <> 0 THEN axis_value END IGNORE NULLS) OVER earlier AS last_value,
-        last_value(CASE WHEN side <> 0 THEN {'margin': margin} END IGNORE NULLS) OVER earlier AS last_point,
+        last_value(CASE WHEN side <> 0 THEN {'margin': margin, 'value': axis_value, 'reach_low': reach_low} END IGNORE NULLS)
+            OVER earlier AS last_point,
         min(axis_value) FILTER (side <> 0) OVER series AS first_of_sides,
         max(axis_value) FILTER (side <> 0) OVER series AS last_of_sides
-    FROM _series_points
+    FROM reaching
     WINDOW series AS (
         PARTITION BY environment_id, axis, workload, size, dtype, batch, compile, dynamic, warmup, device, params
     ),
@@ -37,8 +60,10 @@ SELECT
     count(*) FILTER (status = 'ok' AND side IS NULL AND axis_value > last_of_sides) AS undecided_after,
     arg_min(bound || ' (' || reason || ')', axis_value) FILTER (status = 'ok' AND side IS NULL) AS undecided_reason,
     min(axis_value) FILTER (status = 'ok' AND side IS NULL) AS undecided_value,
-    min(last_value) FILTER (is_change) AS change_low,
-    max(axis_value) FILTER (is_change) AS change_high,
+    min(last_point.reach_low) FILTER (is_change) AS change_low,
+    max(reach_high) FILTER (is_change) AS change_high,
+    min(last_point.value) FILTER (is_change) AS near_low,
+    max(axis_value) FILTER (is_change) AS near_high,
     any_value(last_point.margin) FILTER (is_change) AS margin_at_low,
     any_value(margin) FILTER (is_change) AS margin_at_high
 FROM marked
@@ -61,7 +86,11 @@ COMMENT ON COLUMN _series.undecided_before IS 'Number of undecided points before
 COMMENT ON COLUMN _series.undecided_after IS 'Number of undecided points after the last decided one.';
 COMMENT ON COLUMN _series.undecided_reason IS 'Bound and reason of the first undecided point.';
 COMMENT ON COLUMN _series.undecided_value IS 'Value of the axis at the first undecided point.';
-COMMENT ON COLUMN _series.change_low IS 'Value of the axis at the decided point before the first change.';
-COMMENT ON COLUMN _series.change_high IS 'Value of the axis at the decided point after the last change.';
-COMMENT ON COLUMN _series.margin_at_low IS 'Margin of the decided point before the only change.';
-COMMENT ON COLUMN _series.margin_at_high IS 'Margin of the decided point after the only change.';
+COMMENT ON COLUMN _series.change_low IS
+    'Value of the axis at the decided point before the first change, and before balanced points right before that.';
+COMMENT ON COLUMN _series.change_high IS
+    'Value of the axis at the decided point after the last change, and after balanced points right after that.';
+COMMENT ON COLUMN _series.near_low IS 'Value of the axis at the decided point nearest before the first change.';
+COMMENT ON COLUMN _series.near_high IS 'Value of the axis at the decided point nearest after the last change.';
+COMMENT ON COLUMN _series.margin_at_low IS 'Margin at near_low, where there is one change only.';
+COMMENT ON COLUMN _series.margin_at_high IS 'Margin at near_high, where there is one change only.';

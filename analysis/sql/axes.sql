@@ -14,7 +14,7 @@ FROM (
     ] || [
         {'axis': k, 'value': json_extract_string(params, _pointer(k))} FOR k IN json_keys(params)
     ], recursive := true)
-    FROM runs
+    FROM stg_runs
 )
 WHERE "value" IS NOT NULL;
 

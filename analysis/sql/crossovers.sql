@@ -1,7 +1,7 @@
 -- Grain: one row a series.
--- Exactly one change of side gives a crossover: between the nearest decided points (low, high), interpolated on the
--- logarithms of axis and margin, and never narrower than its bracket. A bracket wider than 2 x has no value but the
--- command that narrows it.
+-- Exactly one change of side gives a crossover: interpolated between the nearest decided points on the logarithms of
+-- axis and margin, and never narrower than its bracket (low, high), which reaches over balanced points right beside it.
+-- A bracket wider than 2 x has no value but the command that narrows it.
 CREATE VIEW crossovers AS
 WITH crossed AS (
     SELECT
@@ -24,7 +24,8 @@ valued AS (
     SELECT
         *,
         CASE WHEN status = 'found' THEN exp(
-            ln(low) + (ln(high) - ln(low)) * ln(margin_at_low) / (ln(margin_at_low) - ln(margin_at_high))
+            ln(near_low)
+            + (ln(near_high) - ln(near_low)) * ln(margin_at_low) / (ln(margin_at_low) - ln(margin_at_high))
         ) END AS "value",
         CASE WHEN low = floor(low) AND high = floor(high) AND low % 8 = 0 AND high % 8 = 0 AND high - low >= 16 THEN 8
             WHEN low = floor(low) AND high = floor(high) THEN 1
@@ -94,8 +95,10 @@ COMMENT ON VIEW crossovers IS
     'One row a series: where along its axis the overhead stops binding. The axis that varies is NULL itself.';
 COMMENT ON COLUMN crossovers."value" IS
     'Value of the axis at which overhead and work are equal, interpolated on logarithms; only where status is found.';
-COMMENT ON COLUMN crossovers.low IS 'Value of the axis at the nearest decided point below the crossing.';
-COMMENT ON COLUMN crossovers.high IS 'Value of the axis at the nearest decided point above the crossing.';
+COMMENT ON COLUMN crossovers.low IS
+    'Value of the axis at the nearest decided point below the crossing and below balanced points beside it.';
+COMMENT ON COLUMN crossovers.high IS
+    'Value of the axis at the nearest decided point above the crossing and above balanced points beside it.';
 COMMENT ON COLUMN crossovers.status IS
     'found, bracketed (low and high more than 2 x apart), above or below all points, several, unknown.';
 COMMENT ON COLUMN crossovers.reason IS 'Why this status, and which points did not take part.';

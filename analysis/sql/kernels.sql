@@ -40,7 +40,7 @@ fitted AS (
             )
         END AS resident_blocks
     FROM launched AS k
-    JOIN runs AS r USING (run_id)
+    JOIN stg_runs AS r USING (run_id)
     LEFT JOIN environments AS e USING (environment_id)
 )
 SELECT

@@ -6,7 +6,7 @@ WITH hosts AS (
     SELECT
         *,
         CASE WHEN device = 'cpu' THEN wall_us ELSE issue_us + coalesce(blocked_us, 0) END AS unprofiled_host_us
-    FROM runs
+    FROM stg_runs
     WHERE status = 'ok'
 )
 SELECT

@@ -5,7 +5,7 @@
 CREATE TABLE points AS
 WITH latest AS (
     SELECT *
-    FROM runs
+    FROM stg_runs
     QUALIFY row_number() OVER (PARTITION BY point_id, environment_id ORDER BY (status = 'ok') DESC, run_id DESC) = 1
 ),
 combined AS (
@@ -49,7 +49,7 @@ combined AS (
         median(margin) FILTER (ok) AS margin,
         min(margin_low) FILTER (ok) AS margin_low,
         max(margin_high) FILTER (ok) AS margin_high
-    FROM (SELECT *, coalesce(status = 'ok', false) AS ok FROM runs)
+    FROM (SELECT *, coalesce(status = 'ok', false) AS ok FROM stg_runs)
     GROUP BY point_id, environment_id
 )
 SELECT

@@ -8,7 +8,7 @@ WITH marks AS (
         coalesce(min(e.ts_ns) FILTER (e.name = r.workload), min(e.ts_ns)) AS start_ns,
         coalesce(sum(e.dur_ns) FILTER (e.name = r.workload), max(e.dur_ns)) / 1e3 AS host_us
     FROM events AS e
-    JOIN runs AS r USING (run_id)
+    JOIN stg_runs AS r USING (run_id)
     WHERE e.category = 'user_annotation' AND e.step IS NOT NULL
         AND (e.name = r.workload OR starts_with(e.name, 'ProfilerStep#'))
     GROUP BY e.run_id, e.step
