@@ -1,6 +1,7 @@
 """Keep sweeps as data: `python scripts/keep.py FROM_STORE... TO_STORE`.
 
-Each sweep becomes one compacted file of events and one of runs (docs/store.md).
+Each sweep becomes one compacted file of events and one of runs (docs/store.md). Which card it was, and where a
+compiler put its files, is left out.
 """
 
 from __future__ import annotations
@@ -29,9 +30,16 @@ def main(sources: list[Path], target: Path) -> None:
 def keep_sweep(store: Store, source: Path, sweep_id: str) -> None:
     """One sweep: its events first, since the runs commit them."""
     for kind in ("events", "runs"):
-        parts = [pl.read_parquet(path) for path in sorted((source / kind / sweep_id).glob("*.parquet"))]
+        parts = [_anonymous(pl.read_parquet(path)) for path in sorted((source / kind / sweep_id).glob("*.parquet"))]
         if parts:
             publish(store, kind, sweep_id, pl.concat(parts))
+
+
+def _anonymous(frame: pl.DataFrame) -> pl.DataFrame:
+    """Without the card's UUID, and paths cut to file names."""
+    if "facts" in frame.columns:
+        return frame.with_columns(pl.col("facts").str.replace_all(r'"device_uuid": "[^"]*", ', ""))
+    return frame.with_columns(pl.col("args").str.replace_all(r'"/[^"]*/([^"/]+)"', '"$1"'))
 
 
 def publish(store: Store, kind: str, sweep_id: str, frame: pl.DataFrame) -> None:

@@ -108,11 +108,13 @@ def _interest(series: Series) -> tuple[int, int]:
 
 
 def _reading_order(row: Row) -> tuple[Any, ...]:
-    """Sorts series and points for reading: eager before compiled, without a batch before batches, warm before cold."""
+    """Sorts series and points for reading: eager before compiled, no batch before batches, what is usual first."""
     modes, mode = (EAGER, "true"), str(row["compile"])
     rank = modes.index(mode) if mode in modes else len(modes)
     axes = (str(row["workload"]), str(row["dtype"]), row["batch"] or 0)
-    return (*axes, rank, mode, row["warmup"] == COLD, str(row["params"]), row["size"] or 0)
+    params = theme.json_params(row)
+    unusual = sum(key in params and params[key] != usual for key, usual in theme.USUAL.items())
+    return (*axes, rank, mode, row["warmup"] == COLD, unusual, str(row["params"]), row["size"] or 0)
 
 
 def _series_group(group: Sequence[Series], places: dict[str, str], frame: marks.Frame) -> list[str | Figures]:
