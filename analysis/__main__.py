@@ -1,6 +1,7 @@
 """python -m analysis NAME: ask a store for its verdicts."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -96,6 +97,8 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the result goes to stdout, talk to stderr. Returns the exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of a store may hold what a terminal cannot show
     try:
         given = parser().parse_args(arguments)
         code = _run(given)
@@ -108,6 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return WELL
+    except OSError as error:
+        return _say(f"the result cannot be written: {error.strerror or error}")
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -176,17 +181,31 @@ def _run_law(given: argparse.Namespace) -> int:
 
 def _run_sql(given: argparse.Namespace) -> int:
     with open_store(given.store) as connection:
+        _refuse_all_but_one_reading(connection, given.query)
         write_rows(connection, given.query, given.format, given.path)
     return WELL
+
+
+def _refuse_all_but_one_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    """A query must be one statement that reads: DuckDB itself would write files, into the store as well."""
+    statements = connection.extract_statements(query)
+    reads = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
+    if len(statements) != 1 or statements[0].type not in reads:
+        raise OutputError("a query is one statement that reads: SELECT, FROM, WITH, DESCRIBE, SUMMARIZE or EXPLAIN")
 
 
 def _run_report(given: argparse.Namespace) -> int:
     from analysis.report import write_png, write_report
 
     with open_store(given.store) as connection:
-        print(write_report(connection, given.path or REPORT))
-        if given.png is not None:
-            print(write_png(connection, given.png))
+        try:
+            print(write_report(connection, given.path or REPORT))
+            if given.png is not None:
+                print(write_png(connection, given.png))
+        except OSError as error:
+            raise OutputError(f"{error.filename or given.path} cannot be written: {error.strerror}") from error
+        except ValueError as error:  # no series that could be drawn
+            raise OutputError(str(error)) from error
     return WELL
 
 

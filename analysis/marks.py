@@ -101,9 +101,16 @@ def _thinned(values: Sequence[float], frame: Frame, place: Any) -> list[float]:
     return kept[::-1]
 
 
+MEASURABLE = (1e-12, 1e18)
+
+
 def log_ruler(values: Iterable[float | None], title: str, labels: str = TIME_LABELS, headroom: float = 0.05) -> Ruler:
-    """A logarithmic ruler over the positive values given; headroom is the share of the plot kept free above them."""
-    positive = [value for value in values if value is not None and value > 0] or [1.0]
+    """A logarithmic ruler over the positive values given; headroom is the share of the plot kept free above them.
+
+    What lies outside MEASURABLE is no measurement, and is not made room for.
+    """
+    least, greatest = MEASURABLE
+    positive = [value for value in values if value is not None and least < value < greatest] or [1.0]
     low, high = min(positive) / 1.12, max(positive) * 1.12
     high *= (high / low) ** (headroom / (1 - headroom))
     return Ruler(theme.rounded(low), theme.rounded(high), _log_ticks(low, high), title, labels, "log")

@@ -115,7 +115,12 @@ def _cell(value: Any) -> str:
         return short(float(value))
     if isinstance(value, (list, tuple)):
         return ",".join(map(_cell, value))
-    return " ".join(str(value).split())
+    return printable(" ".join(str(value).split()))
+
+
+def printable(text: str) -> str:
+    """Text without what would steer a terminal: escape sequences in a name are shown, not obeyed."""
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)
 
 
 def _field(value: Any) -> Any:
@@ -170,6 +175,8 @@ def _text_target(path: Path | None) -> Iterator[IO[str]]:
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
     """A draft beside `path` that takes its place once it is complete."""
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path} is not a file; name one with -o FILE")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         folder = tempfile.mkdtemp(dir=path.parent, prefix=".draft-")
@@ -178,7 +185,7 @@ def _whole(path: Path) -> Iterator[Path]:
     try:
         draft = Path(folder) / path.name
         yield draft
-        draft.replace(path)
+        draft.replace(path.resolve())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -79,7 +79,8 @@ def open_store(folder: str | Path) -> duckdb.DuckDBPyConnection:
             failure = error
         except (duckdb.Error, pl.exceptions.PolarsError) as error:
             connection.close()
-            raise StoreError(f"the store at {folder} cannot be read: {first_line(error)}") from error
+            cure = "move the file it names away" if ".parquet" in str(error) else "was it written by another program?"
+            raise StoreError(f"the store at {folder} cannot be read: {first_line(error)}; {cure}") from error
     raise StoreError(f"the store at {folder} cannot be read: {first_line(failure)}")
 
 
@@ -120,7 +121,9 @@ def _live_in_sweeps(folder: Path, run_ids_of: Callable[[Path], set[str]]) -> lis
 
 
 def _parquet_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.parquet")) if folder.is_dir() else []
+    """Parquet files of a folder. An empty one is a name that a writer had claimed when it was killed: no file yet."""
+    found = folder.glob("*.parquet") if folder.is_dir() else []
+    return sorted(path for path in found if path.is_file() and path.stat().st_size)
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

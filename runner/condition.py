@@ -148,6 +148,19 @@ SPREAD_LIMIT = 1.5
 PRESSURE_LIMIT_FRAC = 0.05
 
 
+# On the CPU as the device, a steady neighbour takes its share of every sample alike: no spread shows it.
+BUSY_FRAC = 0.25
+
+
+def cpu_contended(
+    p90_over_median: float | None, involuntary_switches: int | None, cpu_pressure_frac: float | None
+) -> bool | None:
+    """`host_contended` of a point on the CPU: that tasks waited for a CPU a quarter of the time is enough."""
+    if cpu_pressure_frac is not None and cpu_pressure_frac > BUSY_FRAC:
+        return True
+    return host_contended(p90_over_median, involuntary_switches, cpu_pressure_frac)
+
+
 def host_contended(
     p90_over_median: float | None, involuntary_switches: int | None, cpu_pressure_frac: float | None
 ) -> bool | None:

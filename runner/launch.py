@@ -11,17 +11,18 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import polars as pl
 from omegaconf import DictConfig
 
 from runner import tables
-from runner.condition import CardSampler
+from runner.condition import BUSY_FRAC, CardSampler
 from runner.config import Job
 from runner.point import Point, PointError
 from runner.process import WorkerDied, WorkerError, WorkerProcess
 from runner.progress import Progress
 from runner.store import Store, new_id
 from runner.task import Measurement, Opened, Task
-from runner.trace import Event, join, read_trace
+from runner.trace import join, read_trace
 from runner.window import Window, summarize
 
 FAILED, INTERRUPTED = 2, 130  # exit codes
@@ -45,8 +46,8 @@ def launch(jobs: Sequence[Job]) -> int:
     """
     store = Store(jobs[0].store)
     store.check()
-    progress = Progress(len(jobs), store.folder)
-    with tempfile.TemporaryDirectory(prefix="crossover-") as scratch, Crew(store) as crew:
+    progress = Progress([job.point for job in jobs], store.folder)
+    with tempfile.TemporaryDirectory(prefix="crossover-") as scratch, Crew(store, progress) as crew:
         crew.refuse_missing(jobs)
         sweep = Sweep(new_id(), store, crew, progress, Path(scratch))
         code = sweep.run_all(jobs)
@@ -71,8 +72,8 @@ class Station:
 class Crew:
     """One worker at a time: the one whose device the next point needs."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, progress: Progress) -> None:
+        self.store, self.progress = store, progress
         self.station: Station | None = None
 
     def __enter__(self) -> Crew:
@@ -127,7 +128,11 @@ class Crew:
         environment_id = str(opened.columns["environment_id"])
         frame = self.store.roofs(environment_id)
         if frame is None:
-            frame = tables.roofs_frame(environment_id, worker.ask("roofs"))
+            rows, pressure = worker.ask("roofs")
+            if opened.kind == "cpu" and (pressure or 0) > BUSY_FRAC:
+                self.progress.note(f"Something else uses the CPU ({pressure:.0%} of the time): no roofs are kept.")
+                return {}
+            frame = tables.roofs_frame(environment_id, rows)
             self.store.write_roofs(frame)
         rows = frame.filter(frame["value_per_s"].is_not_null()).to_dicts()
         return {(row["roof"], row["dtype"]): row["value_per_s"] for row in rows}
@@ -221,13 +226,11 @@ class Sweep:
 
     def _write(self, job: Job, identity: tables.Identity, opened: Opened, done: Measurement, folder: Path) -> None:
         """Trace files -> events; measurement -> row; both into the store."""
-        events, window = _window(job.point, done, opened)
+        profiled = _profiled(job.point, identity.run_id, done, opened)
         if job.artifacts:
             done.facts["artifacts"] = self._keep(job, identity, done)
-        streams = len({event.stream for event in events if event.is_device and event.step is not None})
-        row = tables.run_row(job.point, identity, done, window, streams, opened.attributes)
-        frame = tables.events_frame(identity.run_id, events) if events else None
-        self.store.write_run(tables.runs_frame([row]), frame)
+        row = tables.run_row(job.point, identity, done, profiled.window, profiled.streams, opened.attributes)
+        self.store.write_run(tables.runs_frame([row]), profiled.frame)
         _remove(folder)
         self.progress.end(job.point, row, tables.verdict(row))
 
@@ -265,14 +268,27 @@ def _takes_slopes(job: Job, position: int) -> bool:
     return job.slopes_every > 0 and position % job.slopes_every == 0
 
 
-def _window(point: Point, done: Measurement, opened: Opened) -> tuple[list[Event], Window | None]:
-    """Events and figures of the profiled windows; a trace that cannot be read is told, and the times stand."""
+@dataclass(frozen=True, slots=True)
+class Profiled:
+    """The profiled windows of a point: rows of `events`, figures of the steps, streams that the steps work on."""
+
+    frame: pl.DataFrame | None = None
+    window: Window | None = None
+    streams: int = 0
+
+
+def _profiled(point: Point, run_id: str, done: Measurement, opened: Opened) -> Profiled:
+    """Trace files -> events. A trace that cannot be read or stored is told in the facts, and the times stand."""
     try:
         events = join([read_trace(path.read_bytes()) for path in done.traces])
-        return events, summarize(events, point.workload, opened.columns["multiprocessors"]) if events else None
+        if not events:
+            return Profiled()
+        window = summarize(events, point.workload, opened.columns["multiprocessors"])
+        streams = {event.stream for event in events if event.is_device and event.step is not None}
+        return Profiled(tables.events_frame(run_id, events), window, len(streams))
     except Exception as error:  # whatever a trace holds, it must not cost the point its times
         done.facts["profile"] = {"reason": f"the trace cannot be read: {type(error).__name__}: {error}"}
-        return [], None
+        return Profiled()
 
 
 def _remove(folder: Path) -> None:

@@ -60,9 +60,11 @@ class Store:
         return self.folder / "roofs" / f"{environment_id}.parquet"
 
     def roofs(self, environment_id: str) -> pl.DataFrame | None:
-        """The roofs of an environment, None while they have not been measured."""
-        path = self.roofs_path(environment_id)
-        return pl.read_parquet(path) if path.exists() else None
+        """The roofs of an environment, None while they have not been measured, or where the file cannot be read."""
+        try:
+            return pl.read_parquet(self.roofs_path(environment_id))
+        except (OSError, pl.exceptions.PolarsError):
+            return None
 
     def write_artifact(self, sweep_id: str, name: str, content: bytes) -> str:
         """Put an artifact beside the tables; its path below the store."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from runner.condition import host_contended
+from runner.condition import cpu_contended, host_contended
 from runner.law import Times, Verdict, decide
 from runner.point import Point
 from runner.rounds import Sample, paired_ratios
@@ -69,7 +69,7 @@ def run_row(
     facts["reasons"] = dict(facts.get("reasons", {}))
     status, reason = _checked_status(point, done, window)
     samples = _with_profile(done.samples, window)
-    contended = _contended(samples, facts)
+    contended = _contended(point, samples, facts)
     times = _times(samples, facts, window, streams, contended is True)
     margin = _margin(samples, times, facts, contended is True)
     facts["host_contended"] = contended
@@ -170,10 +170,11 @@ def _values(samples: Sequence[Sample], quantity: str) -> list[float]:
     return [sample.value for sample in samples if sample.quantity == quantity]
 
 
-def _contended(samples: Sequence[Sample], facts: dict[str, Any]) -> bool | None:
+def _contended(point: Point, samples: Sequence[Sample], facts: dict[str, Any]) -> bool | None:
     condition = facts.get("condition", {})
     spreads = [spread(_values(samples, name)) for name in ("wall", "issue", "floor")]
-    return host_contended(
+    told = cpu_contended if point.device == "cpu" else host_contended
+    return told(
         max((each for each in spreads if each is not None), default=None),
         condition.get("involuntary_switches"),
         condition.get("cpu_pressure_frac"),

@@ -80,8 +80,18 @@ def read_trace(data: bytes) -> list[Event]:
     Timestamps may be microseconds relative to `baseTimeNanoseconds` or absolute ones, with decimals or without.
 
     Raises:
-        TraceError: the bytes are no JSON object with `traceEvents`, or an event lacks its name, time or duration.
+        TraceError: the bytes are no JSON object with `traceEvents`, an event lacks its name, time or duration, or a
+            value is of a kind or size that no profiler writes.
     """
+    try:
+        return _read(data)
+    except TraceError:
+        raise
+    except (ArithmeticError, ValueError, TypeError, RecursionError) as error:
+        raise TraceError(f"A value cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _read(data: bytes) -> list[Event]:
     document = _document(data)
     base_ns = document.get("baseTimeNanoseconds", 0)
     if type(base_ns) is not int:

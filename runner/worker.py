@@ -58,12 +58,15 @@ class Worker:
         described = describe(self.device.kind, self.device.index, torch.get_num_threads())
         return Opened(self.device.kind, usable_kinds(), dict(described.columns), dict(described.attributes))
 
-    def do_roofs(self, _: None) -> list[dict[str, Any]]:
-        """Measure the device's ceilings."""
+    def do_roofs(self, _: None) -> tuple[list[dict[str, Any]], float | None]:
+        """Measure the device's ceilings; and the share of the time in which tasks waited for a CPU meanwhile."""
+        from runner.condition import HostCounters
         from runner.roofs import measure_roofs
 
         assert self.device is not None
-        return measure_roofs(self.device)
+        counters = HostCounters()
+        counters.start()
+        return measure_roofs(self.device), counters.finish()["cpu_pressure_frac"]
 
     def do_measure(self, task: Any) -> Any:
         """Measure a point in its steady state."""

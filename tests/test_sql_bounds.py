@@ -134,8 +134,8 @@ def bounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
         (
             "above the roof",
             "memory-bound",
-            "at 120 % of the DRAM bytes/s roof; 120 % of the roofs is more than there can be, "
-            "usually data resident in the L2",
+            "at 120 % of the DRAM bytes/s roof; 120 % of the roofs is more than there can be: "
+            "data that stays in the L2, or a roof that was measured too low",
         ),
         ("cpu overhead", "overhead-bound", "floor / work = 4.00 (3.25 to 8.20)"),
         ("cpu work", "device-bound", "no cost model"),

@@ -31,10 +31,12 @@ def test_live_files_of_a_sweep(files: dict[str, set[str] | None], live: list[str
 
 
 def test_unfinished_files_are_no_files(tmp_path: Path) -> None:
-    """A temporary name is never listed, and every sweep is judged alone."""
+    """A temporary name, an empty file and a folder are never listed, and every sweep is judged alone."""
     for name in ("runs/s1/r1.parquet", "runs/s1/r2.parquet.x7.tmp", "runs/s2/r1.parquet", "events/s1/r1.parquet"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+        (tmp_path / name).write_bytes(b"something")
+    (tmp_path / "runs/s1/claimed.parquet").touch()
+    (tmp_path / "runs/s1/folder.parquet").mkdir()
     live = live_files(tmp_path, lambda file: set())
     assert [str(file.relative_to(tmp_path)) for file in live["runs"]] == ["runs/s1/r1.parquet", "runs/s2/r1.parquet"]
     assert [file.name for file in live["events"]] == ["r1.parquet"]

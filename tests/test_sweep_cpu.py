@@ -305,9 +305,13 @@ def test_the_analysis_reads_it(done: Done) -> None:
 
 
 def alike(walls: list[list[float]]) -> bool:
-    """Whether all medians lie within half as much again of each other, or all intervals share a value."""
+    """Whether all medians lie within a factor of 2.5, or all intervals share a value.
+
+    A virtual machine changes its pace by a factor of 2 from one second to the next; what a hot neighbour could leave
+    behind (memory, compiled code, threads that spin) costs far more.
+    """
     values = [value for value, _, _ in walls]
-    return max(values) <= 1.5 * min(values) or max(low for _, low, _ in walls) <= min(high for *_, high in walls)
+    return max(values) <= 2.5 * min(values) or max(low for _, low, _ in walls) <= min(high for *_, high in walls)
 
 
 def test_order_changes_nothing(done: Done, tmp_path: Path) -> None:

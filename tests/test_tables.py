@@ -216,7 +216,7 @@ def test_a_contended_host_widens_the_intervals() -> None:
 
 
 def test_the_profiles_figures() -> None:
-    """Perturbation is profiled host time without its waits over the unprofiled issue time; launches, kernels a step."""
+    """Perturbation is profiled host time over the unprofiled one; launches and kernels a step."""
     found = facts(row(measurement(**ASYNC), WINDOW))["profile"]
     assert found["perturbation"] == pytest.approx(42 / 20)
     assert found["profiled_host_us"] == 42.0
@@ -227,7 +227,7 @@ def test_the_profiles_figures() -> None:
 def test_a_missing_trace_has_a_reason_and_the_times_stand() -> None:
     """No window: events and busy time are unknown, everything else is told."""
     found = row(measurement(**ASYNC))
-    assert facts(found)["profile"] == {"reason": "no trace was kept"}
+    assert facts(found)["profile"] == {"reason": "the profiler left no trace"}
     assert found["busy_us"] is None
     assert tables.verdict(found).bound == "overhead-bound"
     kept = row(measurement(facts={"profile": {"reason": "no CUPTI"}}, **ASYNC))
@@ -277,8 +277,8 @@ def test_slopes_are_stored_with_their_interval() -> None:
 
 
 def test_facts_are_json_for_everyone() -> None:
-    """No NaN and no Infinity, which DuckDB would refuse, even where an issue time comes out as nothing."""
-    done = measurement(facts={"blocking_calls": {"Tensor.item": 1.0}}, wall=20, issue=0.0, blocked=20)
+    """No NaN and no Infinity, which DuckDB would refuse, even where the host's time comes out as nothing."""
+    done = measurement(facts={"blocking_calls": {"Tensor.item": 1.0}}, wall=20, issue=0.0, blocked=0.0)
     text = row(done, WINDOW)["facts"]
     assert "NaN" not in text and "Infinity" not in text
     assert facts(row(done, WINDOW))["profile"]["perturbation"] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 
 def replace_file(path: Path, content: bytes) -> Path:
     """Write bytes to a file beside its place, sync it, and move it there; readers see the old file or the new one."""
+    if path.exists() and not path.is_file():
+        raise IsADirectoryError(errno.EISDIR, "not a file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".tmp", dir=path.parent)
     try:

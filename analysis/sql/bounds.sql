@@ -53,10 +53,9 @@ reasoned AS (
             ELSE (CASE WHEN is_cpu THEN 'floor / work = ' ELSE 'issue / device = ' END) || _number(margin)
                 || coalesce(' (' || _number(margin_low) || ' to ' || _number(margin_high) || ')', '')
         END || CASE
-            WHEN bound <> 'unknown' AND roof_share > 1.05
-                THEN '; ' || _percent(roof_share)
-                    || ' of the roofs is more than there can be, usually data resident in the '
-                    || (CASE WHEN is_cpu THEN 'cache' ELSE 'L2' END)
+            WHEN bound NOT IN ('unknown', 'serialized') AND roof_share > 1.05
+                THEN '; ' || _percent(roof_share) || ' of the roofs is more than there can be: data that stays in the '
+                    || (CASE WHEN is_cpu THEN 'cache' ELSE 'L2' END) || ', or a roof that was measured too low'
             ELSE ''
         END AS why,
         CASE

@@ -12,7 +12,7 @@ WITH checked AS (
             ELSE 'device'
         END AS larger_term,
         larger_us AS model_us,
-        CASE WHEN bound <> 'serialized' THEN wall_us / model_us - 1 END AS deviation,
+        CASE WHEN bound <> 'serialized' THEN _finite(wall_us / nullif(model_us, 0) - 1) END AS deviation,
         CASE
             WHEN bound = 'overhead-bound' THEN 'overhead-bound'
             WHEN bound IN ('compute-bound', 'memory-bound', 'device-bound') THEN 'device'
@@ -37,7 +37,7 @@ SELECT
     workload, size, dtype, batch, compile, dynamic, warmup, device, params,
     bound, margin,
     wall_us, issue_us, device_us, larger_term, model_us,
-    wall_us / model_us AS ratio,
+    _finite(wall_us / nullif(model_us, 0)) AS ratio,
     deviation,
     abs(deviation) <= 0.05 AS within_5_percent,
     abs(ln(margin)) <= ln(1.1) AS in_band,

@@ -24,6 +24,8 @@ class Grid(BasicSweeper):
         """Hand all points to the launcher in one batch, each override list once."""
         assert self.launcher is not None
         jobs = dict.fromkeys(tuple(job) for grid in self.grids for job in self._product(grid, arguments))
+        if not jobs:
+            raise HydraException(f"{' '.join(arguments)}: a list of these is empty, so there is no point to measure")
         return self.launcher.launch([list(job) for job in jobs], initial_job_idx=0)
 
     def _product(self, grid: Mapping[str, str], arguments: list[str]) -> list[list[str]]:
