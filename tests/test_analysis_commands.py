@@ -254,3 +254,59 @@ def test_short_numbers(number: float, text: str) -> None:
 def test_plain_keeps_what_json_can_hold() -> None:
     """Values of the database become values of JSON, inside lists and objects too."""
     assert plain({"a": [float("nan"), 1, True, None, b"x"]}) == {"a": [None, 1, True, None, "b'x'"]}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        " ; ",
+        "SELECT 1; SELECT 2",
+        "COPY stg_runs TO '{file}'",
+        "ATTACH '{file}'",
+        "DROP TABLE stg_runs",
+        "INSTALL json",
+    ],
+)
+def test_sql_only_reads(store: str, query: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing but one statement that reads: DuckDB itself would write files, the store's own included."""
+    file = tmp_path / "written"
+    assert main(["sql", query.format(file=file), "--store", store]) == 1
+    assert "one statement that reads" in capsys.readouterr().err
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("query", ["FROM runs", "WITH a AS (SELECT 1) FROM a", "DESCRIBE runs", "EXPLAIN FROM runs"])
+def test_sql_reads_in_every_way(store: str, query: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every statement that reads is a query."""
+    assert main(["sql", query, "--store", store]) == 0
+    assert capsys.readouterr().out
+
+
+def test_a_place_that_is_no_file_is_left_alone(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder or a device is not replaced by a file, by no command."""
+    for command in (["bounds", "--format", "csv"], ["report"]):
+        for place in (tmp_path, Path("/dev/null")):
+            assert main([*command, "--store", store, "-o", str(place)]) == 1
+            assert str(place) in capsys.readouterr().err
+    assert tmp_path.is_dir() and Path("/dev/null").is_char_device()
+
+
+def test_a_name_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Escape sequences in a workload's name are shown, not obeyed."""
+    folder = write_store(tmp_path / "store", runs=[{"workload": "\x1b[31mred\x1b[0m"}])
+    assert main(["runs", "--store", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown and "\\x1b[31mred" in shown
+
+
+def test_times_beyond_measure_are_no_crash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A store with absurd numbers still has verdicts and a report."""
+    runs = [
+        {"size": size, "wall_us": 1e308, "issue_us": 1e308, "device_us": value}
+        for size, value in ((8, 0), (16, 1e-300))
+    ]
+    folder = str(write_store(tmp_path / "store", runs=runs))
+    assert main(["law", "--store", folder]) in (0, 2)
+    assert "nan" not in capsys.readouterr().out
+    assert main(["report", "--store", folder, "-o", str(tmp_path / "report.html")]) == 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -83,3 +85,21 @@ def test_a_device_that_is_not_there_ends_before_the_first_point(tmp_path: Path) 
         "error: device=cuda: torch can use cpu here; see `python -m runner doctor`.",
     ]
     assert not (tmp_path / "store" / "runs").exists()
+
+
+def test_a_sweep_of_nothing_is_refused() -> None:
+    """An empty range has no point, and is not a silent success."""
+    done = run("-m", "size=range(8,1)")
+    assert done.returncode == 1
+    assert "no point" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_ctrl_c_before_the_first_point_is_silent(tmp_path: Path) -> None:
+    """While the device opens nothing is lost: exit code 130, no traceback, and soon."""
+    command = [sys.executable, "-m", "runner", "size=8", f"store={tmp_path / 'store'}"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(2.5)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in told

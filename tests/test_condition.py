@@ -8,7 +8,15 @@ from typing import cast
 import pytest
 
 from runner import nvml
-from runner.condition import CardReading, CardSampler, HostCounters, host_contended, other_processes, summarize
+from runner.condition import (
+    CardReading,
+    CardSampler,
+    HostCounters,
+    cpu_contended,
+    host_contended,
+    other_processes,
+    summarize,
+)
 
 
 def pressure(root: Path, total_us: int) -> None:
@@ -178,3 +186,14 @@ def test_a_card_is_sampled_by_its_uuid_and_finish_starts_anew() -> None:
     low, middle, high = cast(list[float], seen["sm_clock_mhz"])
     assert 0 < low <= middle <= high
     assert sampler.finish() == {}
+
+
+@pytest.mark.parametrize(
+    ("spread", "pressure_frac", "expected"),
+    [(1.0, 0.8, True), (None, 0.8, True), (1.0, 0.01, False), (2.0, 0.1, True), (1.0, None, False)],
+)
+def test_a_steady_neighbour_on_the_cpu_shows_as_pressure(
+    spread: float | None, pressure_frac: float | None, expected: bool
+) -> None:
+    """It takes its share of every sample alike, so that no spread tells it."""
+    assert cpu_contended(spread, 1, pressure_frac) is expected

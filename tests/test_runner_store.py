@@ -143,3 +143,13 @@ def test_ids_are_ordered_by_time_and_never_alike() -> None:
     assert all(len(each) == 19 and int(each, 16) for each in ids)
     times = [each[:11] for each in ids]
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize("content", [b"", b"torn"])
+def test_roofs_that_cannot_be_read_are_not_there(tmp_path: Path, content: bytes) -> None:
+    """A torn file of roofs is measured anew, and stops no sweep."""
+    store = Store(tmp_path)
+    store.roofs_path("e1").parent.mkdir(parents=True)
+    store.roofs_path("e1").write_bytes(content)
+    assert store.roofs("e1") is None
+    assert store.roofs("e2") is None

@@ -312,6 +312,24 @@ def test_refusals_say_what_is_wrong(data: bytes, message: str) -> None:
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"ph": "X", "name": "a", "cat": "cpu_op", "ts": 1e999999999999, "dur": 1}',
+        '{"ph": "X", "name": "a", "cat": "cpu_op", "ts": 1, "dur": 1, "args": {"x": 1e9999999999999999999999}}',
+        '{"ph": "X", "name": "ProfilerStep#' + "9" * 5000 + '", "cat": "user_annotation", "ts": 1, "dur": 1}',
+        '{"ph": "X", "name": "a", "cat": "user_annotation", "ts": 1, "dur": 1, "args": {"External id": [1, 2]}}',
+    ],
+    ids=["time", "number", "step", "id"],
+)
+def test_values_that_no_profiler_writes_are_refused(text: str) -> None:
+    """Whatever stands in a file, the answer is events or a TraceError."""
+    try:
+        read_trace(f'{{"traceEvents": [{text}]}}'.encode())
+    except TraceError as error:
+        assert str(error)
+
+
 def test_gzip_is_told_by_bytes() -> None:
     """The same events, packed or not."""
     plain = gzip.decompress(RECORDED[0].read_bytes())
