@@ -1,7 +1,7 @@
 """The step law for one point and one crossing: live verdicts, before any SQL is asked.
 
 Asynchronous device: max(issue, device) <= wall <= issue + device. CPU: wall = floor + work. analysis/sql/bounds.sql and
-crossovers.sql are the public verdict; a test holds both to the same rows.
+crossovers.sql are the public verdict; tests/test_sql_agrees_with_runner.py and test_law.py hold both to the same rows.
 """
 
 from __future__ import annotations

@@ -342,3 +342,15 @@ def test_a_report_that_cannot_be_written_leaves_no_trace(tmp_path: Path) -> None
     with pytest.raises(OSError, match=r"report\.html"):
         replace_file(path, b"new")
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("contended", [True, False, None])
+def test_contention_stands_beside_the_answer(tmp_path: Path, contended: bool | None) -> None:
+    """Points measured on a busy host are counted right under the answer; what cannot be told is no caution."""
+    runs = [
+        {"size": size, "wall_us": 20, "issue_us": 20, "device_us": device, "facts": {"host_contended": contended}}
+        for size, device in ((64, 5), (128, 40))
+    ]
+    with open_store(write_store(tmp_path / "store", runs=runs)) as connection:
+        page = write_report(connection, tmp_path / "report.html").read_text()
+    assert ("2 of 2 points were measured while something else used the host." in page) is (contended is True)

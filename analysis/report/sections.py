@@ -19,6 +19,8 @@ from analysis.theme import Row, SeriesNames
 MOST_CHARTS = 24
 KEYS_ABOVE = {"legend": {"disable": True}}
 MOST_ROWS = 1000
+FEW_POINTS = 2
+"""So few points show two ends and no course: such series stand behind the others."""
 MOST_SERIES = 60
 ALL_SERIES = "python -m analysis crossovers"
 ALL_POINTS = "python -m analysis bounds --format csv"
@@ -78,9 +80,21 @@ def _answer(series: Sequence[Series], places: dict[str, str]) -> Section:
         ours = [each for each in series if each.crossing["environment_id"] == environment]
         kind = "answer" if rank == 0 else "answer other"
         parts.append(html.paragraph(" ".join(answer(ours, places[environment])), kind))
+        parts += _contention(ours)
     if not parts:
         parts.append(html.missing("The store holds no points.", f"python -m runner -m {SIZES} compile=false,true"))
     return Section("answer", "The answer", parts)
+
+
+def _contention(series: Sequence[Series]) -> list[str]:
+    """A word of caution where something else worked on the host while points were measured."""
+    busy = {point["point_id"]: point.get("host_contended") is True for each in series for point in each.points}
+    if not any(busy.values()):
+        return []
+    words = (
+        f"{sum(busy.values())} of {theme.plural(len(busy), 'point')} were measured while something else used the host."
+    )
+    return [html.paragraph(f"{words} Their intervals are wider, and on a CPU their times may be too long.", "reading")]
 
 
 # --- series -----------------------------------------------------------------------------------------------------------
@@ -121,7 +135,7 @@ def _series_group(group: Sequence[Series], places: dict[str, str], frame: marks.
     axis = group[0].axis
     names = SeriesNames([each.crossing for each in group], axis, said=("workload",))
     on = charts.rulers([point for each in group for point in each.points], axis, frame)
-    ordered = sorted(group, key=lambda each: _reading_order(each.crossing))
+    ordered = sorted(group, key=lambda each: (len(each.points) <= FEW_POINTS, _reading_order(each.crossing)))
     drawn = [charts.crossover(each.points, each.crossing, names(each.crossing), frame, on) for each in ordered]
     place = places.get(group[0].crossing["environment_id"], "")
     heading = f"<h3>{html.text(group[0].crossing['workload'])} over {html.text(axis)}, on {html.text(place)}</h3>"
