@@ -202,12 +202,12 @@ class Sweep:
     def _in_fresh_worker(self, what: str, task: Task, station: Station) -> Measurement:
         with _closing(self.crew.fresh(station.opened.kind)) as worker:
             worker.send(what, task)
-            return _watched(worker, station.opened)
+            return _watched(worker, station)
 
     def _warm(self, task: Task, station: Station) -> Measurement:
         station.worker.send("measure", task)
         self.finish()
-        done = _watched(station.worker, station.opened)
+        done = _watched(station.worker, station)
         if done.lost:
             self.crew.dismiss()
         return done
@@ -246,10 +246,10 @@ class Sweep:
         return kept
 
 
-def _watched(worker: WorkerProcess, opened: Opened) -> Measurement:
+def _watched(worker: WorkerProcess, station: Station) -> Measurement:
     """The worker's answer, with the card's condition meanwhile; a CPU is left alone while it is measured."""
-    card = opened.attributes.get("device_uuid")
-    sampler = CardSampler(card, (os.getpid(), worker.process.pid))
+    card = station.opened.attributes.get("device_uuid")
+    sampler = CardSampler(card, (os.getpid(), worker.process.pid, station.worker.process.pid))
     done: Measurement = worker.wait(sampler.sample if card else None)
     done.facts.setdefault("condition", {}).update(sampler.finish())
     return done
