@@ -24,6 +24,11 @@ class Device:
     multiprocessors: int | None = None
     l2_bytes: int | None = None
 
+    @classmethod
+    def usable(cls) -> bool:
+        """Whether torch can use such a device on this machine."""
+        return True
+
     def __init__(self, index: int = 0) -> None:
         self.index = index
         self.torch = torch.device(self.kind)
@@ -75,6 +80,11 @@ class Cuda(Device):
 
     kind = "cuda"
     asynchronous = True
+
+    @classmethod
+    def usable(cls) -> bool:
+        """Whether torch can use such a device on this machine."""
+        return torch.cuda.is_available()
 
     def __init__(self, index: int = 0) -> None:
         self.index = index
@@ -183,6 +193,7 @@ class Cuda(Device):
         return 10_000_000 / self.between_us(first, last)
 
 
+# From the one that is always there to the one that `auto` prefers.
 DEVICES: dict[str, type[Device]] = {each.kind: each for each in (Cpu, Cuda)}
 
 
@@ -192,7 +203,7 @@ class NoDevice(Exception):
 
 def usable_kinds() -> tuple[str, ...]:
     """Kinds that torch can use on this machine, the best last."""
-    return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+    return tuple(kind for kind, each in DEVICES.items() if each.usable())
 
 
 def open_device(kind: str, index: int = 0) -> Device:

@@ -16,7 +16,7 @@ from runner.workloads import WORKLOADS, Workload
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16")
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-DEVICES = ("cpu", "cuda")
+DEVICES = ("cpu", "cuda", "mps", "xpu")  # torch's kinds; runner/device.py says which of them it can measure
 L2 = ("warm", "cold")
 AXES = (
     "workload", "size", "dtype", "batch", "compile", "dynamic", "warmup", "device", "schedule", "l2", "threads", "seed",
