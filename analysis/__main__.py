@@ -189,9 +189,8 @@ def _run_sql(given: argparse.Namespace) -> int:
 def _refuse_all_but_one_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     """A query must be one statement that reads: DuckDB itself would write files, into the store as well."""
     statements = connection.extract_statements(query)
-    reads = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
-    if len(statements) != 1 or statements[0].type not in reads:
-        raise OutputError("a query is one statement that reads: SELECT, FROM, WITH, DESCRIBE, SUMMARIZE or EXPLAIN")
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise OutputError("a query is one statement that reads: SELECT, FROM, WITH, DESCRIBE or SUMMARIZE")
 
 
 def _run_report(given: argparse.Namespace) -> int:

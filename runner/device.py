@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import torch
 
 from runner import host
+from runner.task import NoDevice
 
 Step = Callable[[], Any]
 
@@ -195,10 +196,6 @@ class Cuda(Device):
 
 # From the one that is always there to the one that `auto` prefers.
 DEVICES: dict[str, type[Device]] = {each.kind: each for each in (Cpu, Cuda)}
-
-
-class NoDevice(Exception):
-    """A kind of device that torch cannot use on this machine: says so, with the cure."""
 
 
 def usable_kinds() -> tuple[str, ...]:

@@ -199,13 +199,13 @@ class Sweep:
         except WorkerError as error:
             return Measurement("failed", str(error))
 
-    def _in_fresh_worker(self, what: str, task: Task, station: Station) -> Measurement:
+    def _in_fresh_worker(self, way: str, task: Task, station: Station) -> Measurement:
         with _closing(self.crew.fresh(station.opened.kind)) as worker:
-            worker.send(what, task)
+            worker.send("measure", (way, task))
             return _watched(worker, station)
 
     def _warm(self, task: Task, station: Station) -> Measurement:
-        station.worker.send("measure", task)
+        station.worker.send("measure", ("warm", task))
         self.finish()
         done = _watched(station.worker, station)
         if done.lost:

@@ -82,14 +82,11 @@ def _guarded(body: Body, task: Task, device: Device, clock: Clock) -> Measuremen
     """Run `body` in the point's settings; exceptions become answers. `body` fills the facts, kept even if it fails."""
     facts: dict[str, Any] = {}
     start = clock()
-    counters = HostCounters()
     try:
         with _settings(task.point, device):
             _clean(device)
             _refuse_impossible(task, device)
-            counters.start()
             done = body(facts)
-            facts["condition"] = counters.finish()
             facts["peak_bytes"] = device.peak_bytes()
     except Skipped as skip:
         done = Measurement("skipped", str(skip))
@@ -98,6 +95,15 @@ def _guarded(body: Body, task: Task, device: Device, clock: Clock) -> Measuremen
         done = Measurement(*_failure(error), lost=_is_lost(device))
     facts["elapsed_s"] = (clock() - start) / 1e9
     return replace(done, facts=facts)
+
+
+@contextlib.contextmanager
+def _host_watched(facts: dict[str, Any]) -> Iterator[None]:
+    """The host's condition while times are taken; a compiler that keeps its CPUs busy before is no stranger."""
+    counters = HostCounters()
+    counters.start()
+    yield
+    facts["condition"] = counters.finish()
 
 
 @contextlib.contextmanager
@@ -162,10 +168,11 @@ def _warm(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Me
     gc.collect()
     gc.disable()
     try:
-        if floor is None:
-            rounds, slopes = _asynchronous(task, step, device, clock, facts)
-        else:
-            rounds, slopes = _synchronous(task, step, floor, device, clock, facts), {}
+        with _host_watched(facts):
+            if floor is None:
+                rounds, slopes = _asynchronous(task, step, device, clock, facts)
+            else:
+                rounds, slopes = _synchronous(task, step, floor, device, clock, facts), {}
     finally:
         gc.enable()
     facts["measure"] = asdict(task.target)
@@ -383,10 +390,11 @@ def _profiled(
 
 def _first_steps(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Measurement:
     step = build_step(task.point, device)
-    samples = [
-        Sample("first", number, number, timing.wall_us(step, 1, device, clock))
-        for number in range(task.point.schedule.active)
-    ]
+    with _host_watched(facts):
+        samples = [
+            Sample("first", number, number, timing.wall_us(step, 1, device, clock))
+            for number in range(task.point.schedule.active)
+        ]
     facts["first_call_us"] = samples[0].value
     if task.point.compile is not False:
         facts["compile"] = compiling.facts()
@@ -398,3 +406,8 @@ def _cold_profile(task: Task, device: Device, facts: dict[str, Any]) -> Measurem
     step = build_step(task.point, device)
     done = record(step, task.point.workload, task.point.schedule, task.recorder, device, task.folder, task.table)
     return Measurement("ok", None, (), {}, facts, done.traces, done.table)
+
+
+WAYS: dict[str, Callable[[Task, Device], Measurement]] = {
+    "warm": measure, "first_steps": measure_first_steps, "cold_profile": measure_cold_profile,
+}  # fmt: skip

@@ -13,6 +13,7 @@ from runner.statistics import half_width_frac
 
 LEAST_ROUNDS = 3
 MOST_ROUNDS = 200
+AGREEMENT = 1.05  # issue(2k) above this multiple of issue(k): the launch queue is full
 
 Quantity = Callable[[], float | None]
 """One sample, microseconds a step; None where this time it could not be taken."""

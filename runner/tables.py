@@ -14,14 +14,13 @@ import polars as pl
 from runner.condition import cpu_contended, host_contended
 from runner.law import Times, Verdict, decide
 from runner.point import Point
-from runner.rounds import Sample, paired_ratios
+from runner.rounds import AGREEMENT, Sample, paired_ratios
 from runner.statistics import Estimate, estimate, spread, widened
 from runner.task import Measurement
 from runner.trace import Event
 from runner.window import Window
 
 QUANTITIES = ("wall", "issue", "device", "replay", "single", "blocked", "floor")
-AGREEMENT = 0.05
 NO_DEVICE_EVENTS = "the profiler saw nothing of the device (CUPTI); see `python -m runner doctor`"
 
 _TIMES = [f"{name}_us" for name in (*QUANTITIES, "busy")]
@@ -197,6 +196,7 @@ def _times(
         reasons["issue_us"] = "queue-full: issuing twice the steps takes more than twice the time"
     times["busy"] = estimate(window.busy_us) if window and window.busy_us else None
     if window and window.blocked_us and facts.get("blocked_method") == "profile":
+        facts["blocking_calls"] = window.blocking_calls or facts["blocking_calls"]
         times["blocked"] = estimate(window.blocked_us)
         times["issue"] = _less(times["issue"], times["blocked"])
     _choose_device_time(times, facts, streams)
@@ -206,7 +206,7 @@ def _times(
 def _issue_agrees(samples: Sequence[Sample]) -> bool:
     """issue(k) and issue(2k) of the same rounds agree within 5 %, or 2k is the faster one: no queue has filled."""
     ratios = paired_ratios(samples, "issue", "issue_half")
-    return not ratios or statistics.median(ratios) <= 1 + AGREEMENT
+    return not ratios or statistics.median(ratios) <= AGREEMENT
 
 
 def _less(whole: Estimate | None, part: Estimate | None) -> Estimate | None:

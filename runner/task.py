@@ -61,3 +61,7 @@ class Opened:
     kinds: tuple[str, ...]
     columns: dict[str, Any]
     attributes: dict[str, Any]
+
+
+class NoDevice(Exception):
+    """A kind of device that torch cannot use on this machine: says so, with the cure."""

@@ -1,6 +1,6 @@
 """The times of a step, without a profiler: how each sample is taken.
 
-On an asynchronous device: wall, issue, device, replay and single; on the CPU: wall and floor. DESIGN in one line:
+On an asynchronous device: wall, issue, device, replay and single; on the CPU: wall and floor. The law in one line:
 max(issue, device) <= wall <= issue + device.
 """
 
@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from runner.blocking import BlockingCalls
 from runner.clock import Clock
+from runner.rounds import AGREEMENT
 
 Step = Callable[[], Any]
 
@@ -24,7 +25,6 @@ WALL_STEPS = 100  # at least so long, in issue times: waking up and draining are
 LONG_STEP_US = 50_000.0  # one step is a sample of its own
 MOST_STEPS = 1000
 HOLD_MARGIN = 1.5
-AGREEMENT = 1.05  # issue(2k) above this multiple of issue(k): the launch queue is full
 FILLED = 1.25  # issue(2k) above this multiple of one step's: the queue was full before the burst began
 WARMUP_WINDOWS = 40
 

@@ -34,8 +34,6 @@ class Window:
     steps: list[int]
     host_us: list[float]
     """Duration of the step's annotation on the host."""
-    first_launch_gap_us: list[float | None]
-    """From the start of the annotation to the first operator inside it; None without an operator."""
     busy_us: list[float] | None
     """Union of the intervals in which the device worked for the step."""
     blocked_us: list[float] | None
@@ -70,7 +68,6 @@ def summarize(events: list[Event], annotation: str, multiprocessors: int | None)
     return Window(
         steps=steps,
         host_us=[mark.dur_ns / 1000 for mark in marks.values()],
-        first_launch_gap_us=[_first_gap_us(events, mark) for mark in marks.values()],
         busy_us=_union_us(work) if sees_device else None,
         blocked_us=_union_us(waits) if sees_device else None,
         launches=_counts(launches) if sees_device else None,
@@ -118,11 +115,6 @@ def _union_ns(events: Iterable[Event]) -> int:
 
 
 # --- the host's side
-
-
-def _first_gap_us(events: list[Event], mark: Event) -> float | None:
-    starts = [event.ts_ns for event in events if event.category == "cpu_op" and _inside(event, mark)]
-    return (min(starts) - mark.ts_ns) / 1000 if starts else None
 
 
 def _inside(event: Event, mark: Event) -> bool:

@@ -12,7 +12,7 @@ import sys
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-from runner.task import Opened
+from runner.task import Measurement, NoDevice, Opened, Task
 
 if TYPE_CHECKING:
     from runner.device import Device
@@ -68,26 +68,13 @@ class Worker:
         counters.start()
         return measure_roofs(self.device), counters.finish()["cpu_pressure_frac"]
 
-    def do_measure(self, task: Any) -> Any:
-        """Measure a point in its steady state."""
-        from runner.measure import measure
+    def do_measure(self, request: tuple[str, Task]) -> Measurement:
+        """Measure a point in one of runner.measure's ways."""
+        from runner.measure import WAYS
 
+        way, task = request
         assert self.device is not None
-        return measure(task, self.device)
-
-    def do_first_steps(self, task: Any) -> Any:
-        """Measure a cold point's first steps."""
-        from runner.measure import measure_first_steps
-
-        assert self.device is not None
-        return measure_first_steps(task, self.device)
-
-    def do_cold_profile(self, task: Any) -> Any:
-        """Profile a cold point."""
-        from runner.measure import measure_cold_profile
-
-        assert self.device is not None
-        return measure_cold_profile(task, self.device)
+        return WAYS[way](task, self.device)
 
     def do_call(self, point: Any) -> None:
         """Call a step that does nothing, once."""
@@ -104,10 +91,10 @@ def serve(socket: Connection) -> None:
             return
         try:
             socket.send(("done", worker.answer(what, argument)))
+        except NoDevice as refusal:
+            socket.send(("error", str(refusal)))
         except Exception as error:
-            socket.send(
-                ("error", str(error) if type(error).__name__ == "NoDevice" else f"{type(error).__name__}: {error}")
-            )
+            socket.send(("error", f"{type(error).__name__}: {error}"))
 
 
 if __name__ == "__main__":

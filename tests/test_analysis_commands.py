@@ -263,6 +263,7 @@ def test_plain_keeps_what_json_can_hold() -> None:
         " ; ",
         "SELECT 1; SELECT 2",
         "COPY stg_runs TO '{file}'",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO '{file}'",
         "ATTACH '{file}'",
         "DROP TABLE stg_runs",
         "INSTALL json",
@@ -276,7 +277,7 @@ def test_sql_only_reads(store: str, query: str, tmp_path: Path, capsys: pytest.C
     assert not file.exists()
 
 
-@pytest.mark.parametrize("query", ["FROM runs", "WITH a AS (SELECT 1) FROM a", "DESCRIBE runs", "EXPLAIN FROM runs"])
+@pytest.mark.parametrize("query", ["FROM runs", "WITH a AS (SELECT 1) FROM a", "DESCRIBE runs", "SUMMARIZE runs"])
 def test_sql_reads_in_every_way(store: str, query: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every statement that reads is a query."""
     assert main(["sql", query, "--store", store]) == 0

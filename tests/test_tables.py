@@ -23,7 +23,7 @@ STORE_DOC = Path(__file__).parent.parent / "docs" / "store.md"
 POINT = Point("matmul_add", (), 64, "bf16", None, False, False, True, "cuda", WARM_SCHEDULE, "warm", None, 0)
 IDENTITY = tables.Identity("r1", "s1", "e1", datetime(2026, 1, 2, tzinfo=UTC), 3)
 WINDOW = Window(
-    steps=[2, 3], host_us=[40.0, 44.0], first_launch_gap_us=[1.0, 1.0], busy_us=[4.0, 6.0], blocked_us=[0.0, 0.0],
+    steps=[2, 3], host_us=[40.0, 44.0], busy_us=[4.0, 6.0], blocked_us=[0.0, 0.0],
     launches=[2, 2], kernels=[2, 2], blocking_calls={}, trace_incomplete=False, unattributed_frac=0.0,
     underfilled_frac=1.0, region_ran=False,
 )  # fmt: skip
@@ -282,3 +282,14 @@ def test_facts_are_json_for_everyone() -> None:
     text = row(done, WINDOW)["facts"]
     assert "NaN" not in text and "Infinity" not in text
     assert facts(row(done, WINDOW))["profile"]["perturbation"] is None
+
+
+def test_the_profile_names_waits_that_nothing_else_names() -> None:
+    """A wait that torch reports without a name gets the name and the time of the runtime call in the trace."""
+    window = replace(WINDOW, blocked_us=[5.0, 5.0], blocking_calls={"cudaStreamSynchronize": 1.0})
+    given = {"blocking_calls": {"unnamed": 1.0}, "blocked_method": "profile"}
+    found = row(measurement(facts=given, **ASYNC), window)
+    assert facts(found)["blocking_calls"] == {"cudaStreamSynchronize": 1.0}
+    assert found["blocked_us"][0] == 5.0
+    unseen = row(measurement(facts=given, **ASYNC), replace(window, blocking_calls={}))
+    assert facts(unseen)["blocking_calls"] == {"unnamed": 1.0}

@@ -47,8 +47,8 @@ def recorded(name: str, annotation: str = "matmul_add") -> Window:
     return summarize(read_trace((RECORDED / f"h200_{name}.json.gz").read_bytes()), annotation, 132)
 
 
-def test_host_time_and_first_gap() -> None:
-    """Host time is the annotation's; the gap ends at the first operator of the same thread inside it."""
+def test_host_time() -> None:
+    """Host time is the annotation's, whatever lies inside or before it."""
     figures = window(
         *step(0, 0),
         *step(1, 100, dur=60.5),
@@ -58,7 +58,6 @@ def test_host_time_and_first_gap() -> None:
     )
     assert figures.steps == [0, 1]
     assert figures.host_us == [80.0, 40.5]
-    assert figures.first_launch_gap_us == [4.25, None]
 
 
 def test_busy_is_the_union_of_what_the_step_launched() -> None:
@@ -174,7 +173,7 @@ def test_shares_of_device_time() -> None:
 def test_without_a_device_its_figures_are_unknown() -> None:
     """A CPU trace knows the host's times alone: the device's are None, not zero."""
     figures = window(*step(0, 0), complete("aten::mm", 12, 5, "cpu_op"))
-    assert (figures.host_us, figures.first_launch_gap_us) == ([80.0], [2.0])
+    assert figures.host_us == [80.0]
     assert figures.busy_us is figures.blocked_us is figures.launches is figures.kernels is None
     assert figures.blocking_calls is figures.trace_incomplete is figures.unattributed_frac is None
     assert figures.underfilled_frac is None
@@ -245,6 +244,6 @@ def test_a_real_cpu_profile(tmp_path: Path) -> None:
     figures = summarize(events, "matmul_add", None)
     steps: dict[int | None, Event] = {event.step: event for event in events if event.name.startswith("ProfilerStep#")}
     assert figures.steps == [2, 3, 4]
-    for number, host_us, gap_us in zip(figures.steps, figures.host_us, figures.first_launch_gap_us, strict=True):
-        assert gap_us is not None and 0 < gap_us < host_us < steps[number].dur_ns / 1000
+    for number, host_us in zip(figures.steps, figures.host_us, strict=True):
+        assert 0 < host_us < steps[number].dur_ns / 1000
     assert figures.busy_us is None and not figures.region_ran
