@@ -1,19 +1,22 @@
-"""The store's only writer: files appear whole or not at all, and are never overwritten (docs/store.md)."""
+"""One way to put a file into a store: written beside its place, synced, and given its name without overwriting."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import polars as pl
 
+from runner.store import files
+
 
 class StoreError(Exception):
-    """The store cannot be written: says where and why."""
+    """The store cannot be read or written: says where and why."""
 
 
 def new_id() -> str:
@@ -33,7 +36,7 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             probe = self.folder / f"probe.{secrets.token_hex(4)}.tmp"
             try:
-                _write(probe, b"probe")
+                _write(probe, lambda file: file.write(b"probe"))
             finally:
                 probe.unlink(missing_ok=True)
         except OSError as error:
@@ -46,10 +49,32 @@ class Store:
             self.publish(events, self.folder / "events" / sweep_id / f"{run_id}.parquet")
         return self.publish(run, self.folder / "runs" / sweep_id / f"{run_id}.parquet")
 
+    def live_runs(self, columns: Sequence[str]) -> pl.DataFrame:
+        """These columns of all live runs of all sweeps, typed as docs/store.md says; a missing column is null.
+
+        Each run_id once. A file that is empty or cannot be read has no rows. Where files vanish (another process
+        compacts the store) they are listed again.
+
+        Raises:
+            StoreError: files may not be read, or keep vanishing.
+            KeyError: a column that no run has.
+        """
+        try:
+            return files.live_runs(self.folder / "runs", columns)
+        except OSError as error:
+            raise StoreError(f"store={self.folder}: cannot be read: {error.strerror or error}") from error
+
     def write_environment(self, environment: pl.DataFrame) -> bool:
         """Publish an environment, once."""
         name = environment.item(0, "environment_id")
         return self.publish(environment, self.folder / "environments" / f"{name}.parquet")
+
+    def environment(self, environment_id: str) -> dict[str, Any] | None:
+        """The row of an environment, None where there is none that can be read."""
+        try:
+            return pl.read_parquet(self.folder / "environments" / f"{environment_id}.parquet").row(0, named=True)
+        except (OSError, pl.exceptions.PolarsError):
+            return None
 
     def write_roofs(self, roofs: pl.DataFrame) -> bool:
         """Publish the roofs of an environment, once."""
@@ -69,34 +94,43 @@ class Store:
     def write_artifact(self, sweep_id: str, name: str, content: bytes) -> str:
         """Put an artifact beside the tables; its path below the store."""
         path = self.folder / "artifacts" / sweep_id / name
-        self._place(path, lambda file: file.write(content))
+        self.place(path, lambda file: file.write(content))
         return str(path.relative_to(self.folder))
 
     def publish(self, frame: pl.DataFrame, path: Path) -> bool:
         """Write a table under its name unless the name is taken; whether it was written. Raises StoreError."""
-        if path.exists():
-            return False
-        return self._place(path, lambda file: frame.write_parquet(file, compression="zstd"))
+        return self.place(path, lambda file: frame.write_parquet(file, compression="zstd"))
 
-    def _place(self, path: Path, fill: Callable[[IO[bytes]], object]) -> bool:
-        temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+    def copy(self, origin: Path, path: Path) -> bool:
+        """Copy a file of another store unless the name is taken; whether it was written. Raises StoreError."""
+        with origin.open("rb") as content:
+            return self.place(path, lambda file: shutil.copyfileobj(content, file))
+
+    def place(self, path: Path, fill: Callable[[IO[bytes]], object]) -> bool:
+        """Give `path` the content that `fill` writes, unless the name is taken; whether it was written.
+
+        Raises:
+            StoreError: the disk is full, the folder read-only, the name too long; nothing is left behind then.
+        """
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with temporary.open("xb") as file:
-                    fill(file)
-                    file.flush()
-                    os.fsync(file.fileno())
-                return _publish(temporary, path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            return not path.exists() and _place(path, fill)
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise StoreError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
+            raise StoreError(f"{path}: cannot be written: {files.reason(error)}") from error
 
 
-def _write(path: Path, content: bytes) -> None:
+def _place(path: Path, fill: Callable[[IO[bytes]], object]) -> bool:
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _write(temporary, fill)
+        return _publish(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
     with path.open("xb") as file:
-        file.write(content)
+        fill(file)
         file.flush()
         os.fsync(file.fileno())
 
@@ -108,9 +142,18 @@ def _publish(temporary: Path, path: Path) -> bool:
     except FileExistsError:
         return False
     except OSError:
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return False
+        return _claim(temporary, path)
+    return True
+
+
+def _claim(temporary: Path, path: Path) -> bool:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    try:
         temporary.replace(path)
+    except OSError:
+        path.unlink(missing_ok=True)  # an empty claim would keep the name from everybody
+        raise
     return True
