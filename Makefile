@@ -4,8 +4,9 @@ TORCH  ?= torch==2.13.0
 STORE  ?= outputs/store
 BIN    := .venv/bin
 READY  := .venv/.ready
+CLUSTER := .venv-cluster
 
-.PHONY: sweep demo test lint test-gpu clean
+.PHONY: sweep demo test lint test-gpu test-cluster test-kill bench-engine clean
 
 sweep: $(READY)  ## sweep this machine's device and write the report
 	$(BIN)/python -m runner doctor --store $(STORE) || true
@@ -28,11 +29,24 @@ lint: $(READY)
 
 test-gpu:  ## what needs CUDA: pytest and the runner's packages alone
 	$(or $(wildcard $(BIN)/python),$(PYTHON)) -m pytest -m gpu -p no:cacheprovider \
-		tests/test_gpu.py tests/test_environment.py tests/test_condition.py
+		tests/test_gpu.py tests/test_gpu_engine.py tests/test_environment.py tests/test_condition.py
+
+test-kill: $(READY)  ## parent and worker killed at 30 moments each, and the sweep resumed: nine minutes
+	$(BIN)/python tests/killing.py 30
+
+bench-engine: $(READY)  ## a thousand points that do nothing, by the engine and by Hydra's basic launcher: five minutes
+	$(BIN)/python scripts/bench_engine.py
+
+test-cluster: $(CLUSTER)/.ready  ## sweeps as jobs of submitit, Ray and joblib, in an environment of its own
+	$(CLUSTER)/bin/python -m pytest -m cluster tests/cluster
+
+$(CLUSTER)/.ready: $(READY) scripts/setup-cluster.sh
+	@TORCH="$(TORCH)" sh scripts/setup-cluster.sh
+	@touch $@
 
 $(READY): pyproject.toml constraints.txt
 	@PYTHON="$(PYTHON)" TORCH="$(TORCH)" sh scripts/setup.sh
 	@touch $@
 
 clean:
-	rm -rf .venv outputs/* .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv $(CLUSTER) outputs/* .pytest_cache .mypy_cache .ruff_cache

@@ -1,7 +1,8 @@
-"""`python -m runner [-m] key=value ...`: compose -> check -> measure -> store. `doctor` looks at the machine."""
+"""`python -m runner [-m] key=value ...`: compose -> plan -> measure -> store. `doctor` looks at the machine."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -14,15 +15,18 @@ def main() -> int:
         from runner.doctor import main as doctor
 
         return doctor(sys.argv[2:])
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # the CPUs belong to what is measured
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     from runner.composition import compose
     from runner.errors import in_one_sentence, wrong_input
-    from runner.launch import checked, launch
+    from runner.launch import launch
+    from runner.plan import Plan
 
     with in_one_sentence(wrong_input):
-        jobs = checked(compose())
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that what has been measured is written
+        composed = compose()
+        plan = Plan(composed.points) if composed.points else None
     with in_one_sentence():
-        return launch(jobs) if jobs else 0
+        return launch(plan) if plan else composed.code
 
 
 if __name__ == "__main__":

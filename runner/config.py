@@ -1,59 +1,124 @@
-"""A composed configuration -> a job: the point, and how it is to be measured. The one door for every value."""
+"""A composed configuration -> a job (one point, and how it is to be measured) and the settings of the whole command.
+
+The one door for every value.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
 from runner.point import AXES, Point, PointError
 from runner.rounds import Target
-from runner.task import Recorder
+from runner.task import Interpreter, Recorder
 
-SETTINGS = ("store", "measure", "profiler", "max_step_s", "artifacts")
+OF_A_POINT = ("python", "env", "measure", "profiler", "max_step_s", "point_timeout", "artifacts")
+OF_A_COMMAND = (
+    "store", "devices", "wait", "order", "order_seed", "rerun", "dry_run", "on_error", "skip_after_oom",
+    "recycle_after", "memory_limit_gb", "points",
+)  # fmt: skip
 MEASURE = ("name", "target_frac", "limit_s", "slopes_every")
+ORDERS = ("shuffled", "given")
+ON_ERROR = ("continue", "stop")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One point and its settings; slopes_every: host and device slopes at every n-th point, 0 = none."""
+    """One point and how it is measured. index: its place in the list of points that the command line makes, from 0;
+    slopes: whether host and device slopes are taken; timeout_s: after how many seconds its worker is given up."""
 
+    index: int
     point: Point
-    store: Path
+    interpreter: Interpreter
     target: Target
-    slopes_every: int
+    slopes: bool
     max_step_s: float
+    timeout_s: float
     recorder: Recorder
     artifacts: bool
 
+    @property
+    def label(self) -> str:
+        """A short name for people: the point's, with the interpreter's where it is not the runner's own."""
+        python = [f"python={self.interpreter.python}"] if self.interpreter.python else []
+        return " ".join([self.point.label, *python, *(f"env.{name}={value}" for name, value in self.interpreter.env)])
+
     @classmethod
-    def checked(cls, config: DictConfig) -> Job:
+    def checked(cls, values: Mapping[str, Any], index: int = 0) -> Job:
         """The job of a configuration. Raises PointError for the first value that is not allowed."""
-        values = OmegaConf.to_container(config, resolve=True)
-        assert isinstance(values, dict)
-        _refuse_keys("", values, (*AXES, *SETTINGS))
+        _refuse_keys("", values, (*AXES, *OF_A_POINT, *OF_A_COMMAND))
         measure = _group(values, "measure", MEASURE)
         profiler = _group(values, "profiler", tuple(each.name for each in fields(Recorder)))
+        every = _count("measure.slopes_every", measure["slopes_every"])
         return cls(
-            point=Point.checked({str(key): value for key, value in values.items()}),
-            store=_folder(values["store"]),
+            index=index,
+            point=Point.checked(values),
+            interpreter=Interpreter(_python(values["python"]), _env(values["env"])),
             target=Target(
                 str(measure["name"]),
                 _positive("measure.target_frac", measure["target_frac"]),
                 _positive("measure.limit_s", measure["limit_s"]),
             ),
-            slopes_every=_count("measure.slopes_every", measure["slopes_every"]),
+            slopes=every > 0 and index % every == 0,
             max_step_s=_positive("max_step_s", values["max_step_s"]),
+            timeout_s=_positive("point_timeout", values["point_timeout"]),
             recorder=Recorder(*(_flag(f"profiler.{each.name}", profiler[each.name]) for each in fields(Recorder))),
             artifacts=_flag("artifacts", values["artifacts"]),
         )
 
 
-def _group(values: Mapping[Any, Any], name: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for a whole command.
+
+    devices: numbers of the cards, `all`, or None for the first; wait: for a device that another sweep holds;
+    memory_limit_bytes: of a worker's own memory, None = none.
+    """
+
+    store: Path
+    devices: tuple[int, ...] | str | None
+    wait: bool
+    order: str
+    order_seed: int
+    rerun: bool
+    dry_run: bool
+    on_error: str
+    skip_after_oom: bool
+    recycle_after: int
+    memory_limit_bytes: int | None
+
+    @classmethod
+    def checked(cls, values: Mapping[str, Any]) -> Settings:
+        """The settings of a configuration. Raises PointError for the first value that is not allowed."""
+        if values["points"] is not None:
+            raise PointError("points: a list of points is a sweep of its own; leave out -m.")
+        limit = values["memory_limit_gb"]
+        return cls(
+            store=_folder(values["store"]),
+            devices=_devices(values["devices"]),
+            wait=_flag("wait", values["wait"]),
+            order=_word("order", values["order"], ORDERS),
+            order_seed=_count("order_seed", values["order_seed"]),
+            rerun=_flag("rerun", values["rerun"]),
+            dry_run=_flag("dry_run", values["dry_run"]),
+            on_error=_word("on_error", values["on_error"], ON_ERROR),
+            skip_after_oom=_flag("skip_after_oom", values["skip_after_oom"]),
+            recycle_after=_count("recycle_after", values["recycle_after"], least=1),
+            memory_limit_bytes=None if limit is None else round(_positive("memory_limit_gb", limit) * 1e9),
+        )
+
+
+def command_values(values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values that must be alike for all points of a command, for a comparison that costs nothing."""
+    return tuple(values.get(key) for key in OF_A_COMMAND)
+
+
+def _group(values: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
     group = values[name]
     if not isinstance(group, Mapping):
         raise PointError(f"{name}={group}: allowed is a group; see conf/{name}.")
@@ -77,6 +142,54 @@ def _folder(value: Any) -> Path:
     return Path(value)
 
 
+def _python(value: Any) -> str | None:
+    """Path of another interpreter, None for the runner's own."""
+    if value is None:
+        return None
+    found = shutil.which(value) if isinstance(value, str) else None
+    if found is None:
+        raise PointError(
+            f"python={value}: allowed is null or a Python that can be run; for example python=.venv/bin/python."
+        )
+    return str(Path(found).absolute())  # not resolved: a virtual environment is known by its own path
+
+
+def _env(value: Any) -> tuple[tuple[str, str | None], ...]:
+    """Environment variables of the worker, sorted; null takes one away."""
+    if not isinstance(value, Mapping):
+        raise PointError(f"env={value}: allowed are variables by name; for example env.OMP_NUM_THREADS=1.")
+    for name, each in value.items():
+        if name == "CUDA_VISIBLE_DEVICES":
+            raise PointError(f"env.{name}={each}: it chooses the card, which is no axis; for example devices=[0,1].")
+        if not re.fullmatch(r"[A-Za-z_]\w*", str(name)) or isinstance(each, list | dict) or "\0" in str(each):
+            raise PointError(f"env.{name}={each}: allowed is a text or a number; for example env.OMP_NUM_THREADS=1.")
+    return tuple(sorted((str(name), _text(each)) for name, each in value.items()))
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)
+
+
+def _devices(value: Any) -> tuple[int, ...] | str | None:
+    if value is None or value == "all":
+        return value
+    numbers = value if isinstance(value, list) else [value]
+    whole = all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in numbers)
+    if not numbers or not whole or len(set(numbers)) < len(numbers):
+        raise PointError(
+            f"devices={value}: allowed is null (the first), all, or a list of numbers; for example devices=[0,2]."
+        )
+    return tuple(numbers)
+
+
+def _word(key: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise PointError(f"{key}={value}: allowed is {', '.join(allowed)}; for example {key}={allowed[0]}.")
+    return str(value)
+
+
 def _positive(key: str, value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value <= 0:
@@ -84,9 +197,9 @@ def _positive(key: str, value: Any) -> float:
     return float(value)
 
 
-def _count(key: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise PointError(f"{key}={value}: allowed is a whole number from 0 on; for example {key}=8.")
+def _count(key: str, value: Any, least: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise PointError(f"{key}={value}: allowed is a whole number from {least} on; for example {key}=8.")
     return value
 
 

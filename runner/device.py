@@ -6,13 +6,14 @@ An asynchronous device queues work on a stream while the host goes on; the CPU i
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, ClassVar
 
 import torch
 
 from runner import host
-from runner.task import NoDevice
+from runner.environment import describe
+from runner.task import Found, NoDevice
 
 Step = Callable[[], Any]
 
@@ -29,6 +30,11 @@ class Device:
     def usable(cls) -> bool:
         """Whether torch can use such a device on this machine."""
         return True
+
+    @classmethod
+    def uuids(cls) -> tuple[str | None, ...]:
+        """What names each device of this kind on this machine, whatever is hidden or renumbered; no device is used."""
+        return (None,)
 
     def __init__(self, index: int = 0) -> None:
         self.index = index
@@ -86,6 +92,12 @@ class Cuda(Device):
     def usable(cls) -> bool:
         """Whether torch can use such a device on this machine."""
         return torch.cuda.is_available()
+
+    @classmethod
+    def uuids(cls) -> tuple[str | None, ...]:
+        """What names each device of this kind on this machine, whatever is hidden or renumbered; no device is used."""
+        properties = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
+        return tuple(str(each.uuid) if hasattr(each, "uuid") else None for each in properties)
 
     def __init__(self, index: int = 0) -> None:
         self.index = index
@@ -204,10 +216,25 @@ def usable_kinds() -> tuple[str, ...]:
 
 
 def open_device(kind: str, index: int = 0) -> Device:
-    """The device of a kind; `auto` is the best there is. Raises NoDevice."""
+    """A device of a kind; `auto` is the best there is. Raises NoDevice."""
+    return DEVICES[_usable_kind(kind)](index)
+
+
+def look(kind: str, index: int, names: Collection[str]) -> Found:
+    """Describe a device without using it. names: variables that belong to the environment. Raises NoDevice."""
+    kind = _usable_kind(kind)
+    uuids = DEVICES[kind].uuids()
+    if index >= len(uuids):
+        allowed = "0" if len(uuids) == 1 else f"0 to {len(uuids) - 1}"
+        raise NoDevice(f"devices={index}: allowed is {allowed}, the {kind} devices that torch sees here.")
+    described = describe(kind, index, torch.get_num_threads(), names)
+    return Found(kind, usable_kinds(), uuids, dict(described.columns), dict(described.attributes))
+
+
+def _usable_kind(kind: str) -> str:
     usable = usable_kinds()
     if kind == "auto":
-        kind = usable[-1]
+        return usable[-1]
     if kind not in usable:
         raise NoDevice(f"device={kind}: torch can use {', '.join(usable)} here; see `python -m runner doctor`.")
-    return DEVICES[kind](index)
+    return kind

@@ -71,28 +71,30 @@ class _Device:
     numa_node: int | None = None
 
 
-def describe(device_kind: str, device_index: int, threads: int) -> Environment:
+def describe(device_kind: str, device_index: int, threads: int, names: Collection[str] = ()) -> Environment:
     """The environment of points on this device, in this process.
 
-    `device_kind` is torch's (`cpu`, `cuda`, `mps`, `xpu`), `threads` the number of torch's intra-op threads. What torch
-    raises for a CUDA device that is not there (RuntimeError, AssertionError) is passed on.
+    `device_kind` is torch's (`cpu`, `cuda`, `mps`, `xpu`), `threads` the number of torch's intra-op threads, `names`
+    variables that belong to the identity because a sweep sets them. What torch raises for a CUDA device that is not
+    there (RuntimeError, AssertionError) is passed on.
     """
     import torch
 
     device = _DEVICES.get(device_kind, _other(device_kind))(torch, device_index)
-    return _describe(device_kind, device, str(torch.__version__), _torch_versions(torch), threads)
+    return _describe(device_kind, device, str(torch.__version__), _torch_versions(torch), threads, names)
 
 
-def describe_host() -> Environment:
+def describe_host(names: Collection[str] = ()) -> Environment:
     """The environment of points that use no device and no torch: it names the torch that is installed."""
     version = _installed("torch")
     threads = len(host.affinity() or ()) or (os.cpu_count() or 1)
-    return _describe("cpu", _Device({"device_name": host.cpu_model()}), version, {"torch": version}, threads)
+    return _describe("cpu", _Device({"device_name": host.cpu_model()}), version, {"torch": version}, threads, names)
 
 
 def _describe(
-    device_kind: str, device: _Device, torch_version: str | None, versions: Mapping[str, object], threads: int
-) -> Environment:
+    device_kind: str, device: _Device, torch_version: str | None, versions: Mapping[str, object], threads: int,
+    names: Collection[str] = (),
+) -> Environment:  # fmt: skip
     cpus = host.affinity() or frozenset()
     columns: dict[str, object] = {
         "measure_version": MEASURE_VERSION,
@@ -104,7 +106,7 @@ def _describe(
         **_host_columns(cpus, device.numa_node),
         "threads": threads,
         "versions": canonical({**versions, **device.versions}),
-        "variables": canonical(variables(os.environ)),
+        "variables": canonical(variables(os.environ, names)),
     }
     attributes: dict[str, object] = {
         "host": platform.node() or None,
@@ -126,11 +128,15 @@ def canonical(value: Mapping[str, object]) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables that change results, without those that name places; paths are cut to file names."""
+def variables(environ: Mapping[str, str], named: Collection[str] = ()) -> dict[str, str]:
+    """The environment variables that change results, without those that name places; paths are cut to file names.
+
+    Those that are `named` are there whatever they are, in full.
+    """
     names = (name for name in sorted(environ) if _VARIABLES.fullmatch(name))
     kept = (name for name in names if name in _KEPT_PLACES or not _PLACES.fullmatch(name))
-    return {name: re.sub(r"[^\s:;=,]*/", "", environ[name]) for name in kept}
+    found = {name: re.sub(r"[^\s:;=,]*/", "", environ[name]) for name in kept}
+    return found | {name: environ[name] for name in sorted(named) if name in environ}
 
 
 def python_version() -> str:

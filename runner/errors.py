@@ -11,14 +11,20 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from runner.composition import CONF
+from runner.locks import DeviceBusy
 from runner.process import WorkerDied, WorkerError
 from runner.store import StoreError
 
+EXTRAS = {"submitit_slurm": "slurm", "submitit_local": "slurm", "ray": "ray"}
+"""Launchers that come with an extra of this package, which pyproject.toml names."""
+
 
 def plainly(error: Exception) -> str | None:
-    """The sentence of an error that already is one; None for every other, which is a fault of ours."""
-    ours = isinstance(error, StoreError | WorkerDied | WorkerError)
-    return " ".join(str(error).split()) if ours else None
+    """The sentence of an error that is the machine's or the user's; None for every other, which is a fault of ours."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'this machine'}: {error.strerror}"
+    told = isinstance(error, StoreError | WorkerDied | WorkerError | DeviceBusy)
+    return " ".join(str(error).split()) if told else None
 
 
 def wrong_input(error: Exception) -> str | None:
@@ -49,6 +55,8 @@ def sentence(text: str) -> str:
         return _no_such_key(missing[1])
     if group := re.search(r"Could not find '([\w/]+)/([^'/]*)'", text):
         allowed = ", ".join(sorted(path.stem for path in (CONF / group[1]).glob("*.yaml")))
+        if group[1] == "hydra/launcher" and group[2] in EXTRAS:
+            return f"{group[1]}={group[2]}: it is not installed; pip install 'crossover[{EXTRAS[group[2]]}]'."
         return f"{group[1]}={group[2]}: allowed is {allowed or 'nothing'}; these are the files of conf/{group[1]}."
     if given := re.search(r"Ambiguous value for argument '([^']+)'", text):
         return f"{given[1]}: several values make a sweep; write `python -m runner -m {given[1]}`."

@@ -223,3 +223,9 @@ def involuntary_switches(root: Path = ROOT) -> int | None:
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def resident_bytes(root: Path = ROOT) -> int | None:
+    """Bytes of memory that this process has in use now (resident set size)."""
+    fields = (read_text(root / "proc/self/statm") or "").split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 and fields[1].isdigit() else None

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from runner import compiling, timing
+from runner import compiling, host, timing
 from runner.clock import Clock, host_clock
 from runner.condition import HostCounters
 from runner.device import Device
@@ -24,7 +24,7 @@ from runner.profiling import record, warm_profiler
 from runner.rounds import Quantity, Rounds, Sample, Target, take_rounds
 from runner.slopes import take_slopes
 from runner.task import Measurement, Recorder, Task
-from runner.workloads import Operation
+from runner.workloads import predicted_step_s
 
 Step = Callable[[], Any]
 MOST_INPUTS = 16384
@@ -49,7 +49,7 @@ def rehearse(device: Device) -> None:
     schedule, target = Schedule(0, 0, 1), Target("rehearsal", 1.0, 0.01)
     point = Point("matmul_add", (), 2, "fp32", None, False, False, True, device.kind, schedule, "warm", None, 0)
     with tempfile.TemporaryDirectory() as folder:
-        task = Task(point, target, math.inf, True, Recorder(), False, {}, Path(folder))
+        task = Task(point, target, math.inf, True, Recorder(), False, {}, folder)
         for _ in range(2):
             measure(task, device)
 
@@ -62,14 +62,6 @@ def measure_first_steps(task: Task, device: Device, clock: Clock = host_clock) -
 def measure_cold_profile(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
     """A cold point, profiled from its very first step, behind an empty profiler session."""
     return _guarded(lambda facts: _cold_profile(task, device, facts), task, device, clock)
-
-
-def predicted_step_s(operations: tuple[Operation, ...], dtype: str, roofs: dict[Any, float]) -> float | None:
-    """Seconds of a step by the roofs: sum over its operations of max(FLOPs/roof, bytes/roof); None without roofs."""
-    flops, memory = roofs.get(("flops", dtype)), roofs.get(("dram", None))
-    if flops is None or memory is None:
-        return None
-    return sum(max(each.flops / flops, each.bytes / memory) for each in operations)
 
 
 # -- the frame round every measurement --------------------------------------------------------------------------------
@@ -94,6 +86,7 @@ def _guarded(body: Body, task: Task, device: Device, clock: Clock) -> Measuremen
     except Exception as error:
         done = Measurement(*_failure(error), lost=_is_lost(device))
     facts["elapsed_s"] = (clock() - start) / 1e9
+    facts["worker_bytes"] = host.resident_bytes()
     return replace(done, facts=facts)
 
 
@@ -368,21 +361,27 @@ def _device_quantities(
     return quantities | {"replay": lambda: _per_step(timing.held_us(replay, 1, launch_us, device), replay_steps)}
 
 
+def _paths(files: tuple[Path, ...]) -> tuple[str, ...]:
+    """As text: a Path pickled by one Python is not always one to another."""
+    return tuple(str(each) for each in files)
+
+
 def _per_step(total_us: float | None, steps: int) -> float | None:
     return None if total_us is None else total_us / steps
 
 
 def _profiled(
     task: Task, step: Step, device: Device, clock: Clock, facts: dict[str, Any]
-) -> tuple[tuple[Path, ...], str | None]:
+) -> tuple[tuple[str, ...], str | None]:
     """The profiled window, directly behind sustained steps. Without a profiler the times stand all the same."""
     timing.wall_us(step, timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock)), device, clock)
     try:
-        done = record(step, task.point.workload, task.point.schedule, task.recorder, device, task.folder, task.table)
+        point, folder = task.point, Path(task.folder)
+        done = record(step, point.workload, point.schedule, task.recorder, device, folder, task.table)
     except Exception as error:
         facts["profile"] = {"reason": f"the profiler failed: {' '.join(str(error).split())[:300]}"}
         return (), None
-    return done.traces, done.table
+    return _paths(done.traces), done.table
 
 
 # -- a cold point ------------------------------------------------------------------------------------------------------
@@ -402,10 +401,11 @@ def _first_steps(task: Task, device: Device, clock: Clock, facts: dict[str, Any]
 
 
 def _cold_profile(task: Task, device: Device, facts: dict[str, Any]) -> Measurement:
-    warm_profiler(device, task.folder)
-    step = build_step(task.point, device)
-    done = record(step, task.point.workload, task.point.schedule, task.recorder, device, task.folder, task.table)
-    return Measurement("ok", None, (), {}, facts, done.traces, done.table)
+    point, folder = task.point, Path(task.folder)
+    warm_profiler(device, folder)
+    step = build_step(point, device)
+    done = record(step, point.workload, point.schedule, task.recorder, device, folder, task.table)
+    return Measurement("ok", None, (), {}, facts, _paths(done.traces), done.table)
 
 
 WAYS: dict[str, Callable[[Task, Device], Measurement]] = {

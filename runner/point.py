@@ -208,7 +208,9 @@ def _schedule(value: Any, cold: bool) -> Schedule:
 
 
 def _workload(group: Mapping[str, Any]) -> Workload:
-    name = group.get("name") if isinstance(group, Mapping) else group
+    if not isinstance(group, Mapping):
+        raise _refuse("workload", group, "a mapping with a name", "for example workload={name:matmul_add}")
+    name = group.get("name")
     if not isinstance(name, str) or name not in WORKLOADS:
         raise _refuse("workload", name, ", ".join(WORKLOADS), "for example workload=matmul_add")
     return WORKLOADS[name]
@@ -223,7 +225,9 @@ def _params(workload: Workload, group: Mapping[str, Any]) -> tuple[tuple[str, An
     return tuple((key, _param(key, given.get(key), workload.params[key])) for key in sorted(workload.params))
 
 
-def _param(key: str, value: Any, allowed: range) -> int:
+def _param(key: str, value: Any, allowed: range | tuple[str, ...]) -> int | str:
+    if isinstance(allowed, tuple):
+        return _one_of(f"workload.{key}", value, allowed)
     if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
         span = f"a whole number from {allowed.start} to {allowed.stop - 1}"
         raise _refuse(f"workload.{key}", value, span, f"for example workload.{key}={allowed.start}")

@@ -1,4 +1,4 @@
-"""What a sweep prints: a line a point, and a summary. Nothing is drawn while a point is measured."""
+"""What a sweep prints: a line a point, a summary; on a terminal a bar below, drawn only when a point begins or ends."""
 
 from __future__ import annotations
 
@@ -7,37 +7,63 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from runner.law import Verdict
-from runner.point import Point
+from runner import tables
+from runner.config import Job
+from runner.law import BALANCED, DEVICE, OVERHEAD, SERIAL
+from runner.pace import Pace, kind_of
+
+MANY = 1000
+COLOURS = {OVERHEAD: "yellow", DEVICE: "blue", BALANCED: "green", SERIAL: "magenta"}
 
 
 class Progress:
     """Lines on stdout for people; counts for the exit code."""
 
-    def __init__(self, points: Sequence[Point], store: Path) -> None:
-        self.total, self.store = len(points), store
-        self.width = max(len(point.label) for point in points)
+    def __init__(self, paces: Counter[str], width: int, store: Path) -> None:
+        self.left, self.total, self.width, self.store = Counter(paces), paces.total(), width, store
+        self.pace, self.devices = Pace({}), 1
         self.started = time.monotonic()
-        self.done = self.failed = self.skipped = 0
+        self.counts: Counter[str] = Counter()
+        self.before: Counter[str] = Counter()
+        self._ended = self.started
+        self._now: dict[str, str] = {}
+        self._bar = _Bar(self.total) if sys.stdout.isatty() else None
 
-    def begin(self, position: int, point: Point) -> None:
-        """Say what is measured now, on a terminal alone: it is overwritten by the point's line."""
-        if sys.stdout.isatty():
-            self._say(f"\r\033[K[{position + 1}/{self.total}] {point.label} ...", end="")
+    @property
+    def done(self) -> int:
+        """Points that are in the store, whether measured now or before."""
+        return self.counts.total() + self.before.total()
 
-    def end(self, point: Point, row: dict[str, Any], verdict: Verdict) -> None:
+    @property
+    def failed(self) -> int:
+        """Points that failed, now or before."""
+        return sum(count for counts in (self.counts, self.before) for status, count in counts.items() if _bad(status))
+
+    def begin(self, job: Job, device: str) -> None:
+        """A point is handed out."""
+        if not self.counts:
+            self._ended = time.monotonic()
+        self._now[device] = job.label
+        self._draw()
+
+    def stands(self, job: Job, status: str) -> None:
+        """A point is in the store already."""
+        self.before[status] += 1
+        self.left[kind_of(job.point)] -= 1
+
+    def end(self, job: Job, device: str, row: dict[str, Any]) -> None:
         """One line: the point, its status or its bound, its times."""
-        self.done += 1
-        self.failed += row["status"] not in ("ok", "skipped")
-        self.skipped += row["status"] == "skipped"
-        lead = "\r\033[K" if sys.stdout.isatty() else ""
+        self._now.pop(device, None)
+        self.counts[row["status"]] += 1
+        self._learn(job, row)
         width = len(str(self.total))
-        told = f"{row['status']}: {row['reason']}" if row["status"] != "ok" else _told(row, verdict)
-        self._say(f"{lead}[{self.done:{width}}/{self.total}] {point.label:{self.width}}  {told}")
+        place = f" {device}" if self.devices > 1 else ""
+        self._say(f"[{self.done:{width}}/{self.total}]{place} {job.label:{self.width}}  {told(row)}")
+        self._draw()
 
     def note(self, text: str) -> None:
         """Something that concerns the whole sweep."""
@@ -45,29 +71,120 @@ class Progress:
 
     def summary(self) -> None:
         """What was done, where it lies, and what to look at next."""
+        self.close()
         seconds = time.monotonic() - self.started
-        ok = self.done - self.failed - self.skipped
-        self._say(f"{ok} ok, {self.failed} failed, {self.skipped} skipped in {seconds:.1f} s; results in {self.store}")
+        skipped, bad = self.counts["skipped"], sum(count for status, count in self.counts.items() if _bad(status))
+        ok = self.counts.total() - skipped - bad
+        self._say(f"{ok} ok, {bad} failed, {skipped} skipped in {seconds:.1f} s; results in {self.store}")
+        if self.before:
+            told_before = ", ".join(f"{count} {status}" for status, count in sorted(self.before.items()))
+            self._say(f"Measured before: {told_before}; rerun=true measures again.")
         option = "" if str(self.store) == "outputs/store" else f" --store {shlex.quote(str(self.store))}"
+        if self.counts.total() > MANY:
+            self._say(f"python -m runner.store compact{option} makes so many runs quick to read.")
         self._say(f"Next: python -m analysis report{option}")
 
-    def _say(self, text: str, end: str = "\n") -> None:
+    def stopped(self, why: str) -> None:
+        """The sweep ends before its last point: what is done, and the command that goes on."""
+        self.close()
+        self._say(f"{why}: {self.done} of {self.total} points are done; results in {self.store}")
+        self._say(f"The same command goes on: {shlex.join(['python', '-m', 'runner', *sys.argv[1:]])}")
+
+    def _learn(self, job: Job, row: dict[str, Any]) -> None:
+        """What the point took on its device, with all that went before it since the last one."""
+        kind, now = kind_of(job.point), time.monotonic()
+        self.left[kind] -= 1
+        if row["status"] != "skipped":
+            self.pace.learn(kind, (now - self._ended) * self.devices)
+        self._ended = now
+
+    def _draw(self) -> None:
+        if self._bar is not None:
+            self._bar.draw(
+                self.done, self.failed, self.pace.seconds(self.left, self.devices), ", ".join(self._now.values())
+            )
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _say(self, text: str) -> None:
         """Print; where that fails (`| head`, a full disk), the sweep goes on in silence."""
         try:
-            print(text, end=end, flush=True)
+            if self._bar is not None:
+                self._bar.print(text)
+            else:
+                print(text, flush=True)
         except OSError:  # nobody reads any more, or the log's disk is full
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _told(row: dict[str, Any], verdict: Verdict) -> str:
-    names = ("wall", "issue", "device") if row["device_us"] else ("wall", "floor")
-    times = [f"{name} {_us(row[f'{name}_us'])}" for name in names if row[f"{name}_us"]]
+class _Bar:
+    """The line below: how far, how long, what now. It has no thread of its own, since that would disturb a CPU."""
+
+    def __init__(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as Rich
+
+        self._console = Console(highlight=False, soft_wrap=True)
+        columns = (BarColumn(20), MofNCompleteColumn(), TextColumn("{task.description}"))
+        self._rich = Rich(*columns, console=self._console, auto_refresh=False, transient=True)
+        self._task = self._rich.add_task("starting", total=total)
+        self._rich.start()
+
+    def print(self, text: str) -> None:
+        """A line above the bar, bounds in their colours."""
+        from rich.text import Text
+
+        line = Text(text)
+        for bound, colour in COLOURS.items():
+            line.highlight_words([f" {bound} "], colour)
+        line.highlight_words([f" {status}: " for status in ("failed", "crashed", "timeout", "oom")], "bold red")
+        self._console.print(line)
+
+    def draw(self, done: int, failed: int, left_s: float, now: str) -> None:
+        """Draw once."""
+        bad = f"{failed} failed · " if failed else ""
+        self._rich.update(self._task, completed=done, description=f"{bad}{clock(left_s)} left · {now}")
+        self._rich.refresh()
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._rich.stop()
+
+
+def _bad(status: str) -> bool:
+    return status not in ("ok", "skipped")
+
+
+def told(row: dict[str, Any]) -> str:
+    """A run in a few words: its status and why, or its bound and its times."""
+    if row["status"] != "ok":
+        return f"{row['status']}: {row['reason']}"
+    facts = json.loads(row["facts"])
+    return _times(row) + "".join(f" ({each})" for each in _warnings(facts))
+
+
+def _times(row: dict[str, Any]) -> str:
     first = [sample["value"] for sample in row["samples"] if sample["quantity"] == "first"]
     if first:
         return f"{'first call':16} {duration(first[0])}, then {duration(first[-1])}"
+    names = ("wall", "issue", "device") if row["device_us"] else ("wall", "floor")
+    times = [f"{name} {_us(row[f'{name}_us'])}" for name in names if row[f"{name}_us"]]
+    if not times:
+        return "done"
+    verdict = tables.verdict(row)
     bound = verdict.bound if verdict.bound != "unknown" else f"unknown ({verdict.reason})"
-    busy = " (something else used the host)" if json.loads(row["facts"]).get("host_contended") else ""
-    return f"{bound:16} {', '.join(times)}{busy}"
+    return f"{bound:16} {', '.join(times)}"
+
+
+def _warnings(facts: dict[str, Any]) -> list[str]:
+    others = facts.get("condition", {}).get("other_processes")
+    busy = ["something else used the host"] if facts.get("host_contended") else []
+    return busy + ([f"{others} other process{'es' if others > 1 else ''} on the device"] if others else [])
 
 
 def _us(value: list[float]) -> str:
@@ -81,3 +198,11 @@ def duration(us: float) -> str:
         if us >= 0.9995 * size:
             return f"{us / size:.3g} {unit}"
     return f"{us:.3g} us"
+
+
+def clock(seconds: float) -> str:
+    """A length of time for people: `45 s`, `12 min`, `3 h 20 min`."""
+    minutes = round(seconds / 60)
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02} min"

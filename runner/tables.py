@@ -51,20 +51,22 @@ EVENTS = pl.Schema(
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Where a run belongs: given when its point is handed out. position: its place in the sweep, from 0."""
+    """Where a run belongs: given when its point is handed out. position: its place in the sweep, from 0; order: what
+    decided the places."""
 
     run_id: str
     sweep_id: str
     environment_id: str
     started_at: datetime
     position: int
+    order: str
 
 
 def run_row(
     point: Point, identity: Identity, done: Measurement, window: Window | None, streams: int, attributes: dict[str, Any]
 ) -> dict[str, Any]:
     """One row of `runs`. window: figures of the profile, None without one; streams: how many the step works on."""
-    facts = {**done.facts, **attributes, "position": identity.position}
+    facts = {**done.facts, **attributes, "position": identity.position, "order": identity.order}
     facts["reasons"] = dict(facts.get("reasons", {}))
     status, reason = _checked_status(point, done, window)
     samples = _with_profile(done.samples, window)

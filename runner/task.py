@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from runner.point import Point
@@ -21,6 +20,14 @@ class Recorder:
 
 
 @dataclass(frozen=True, slots=True)
+class Interpreter:
+    """The Python that a worker runs in: its path, None = the runner's own; variables that are set, None = unset."""
+
+    python: str | None = None
+    env: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One point to measure. roofs: (roof, dtype) -> value per second; folder: where trace files go; table: whether the
     profiler's table is wanted; slopes: whether host and device slopes are."""
@@ -32,7 +39,7 @@ class Task:
     recorder: Recorder
     table: bool
     roofs: dict[tuple[str, str | None], float]
-    folder: Path
+    folder: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +52,28 @@ class Measurement:
     samples: tuple[Sample, ...] = ()
     slopes: dict[str, list[float]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
-    traces: tuple[Path, ...] = ()
+    traces: tuple[str, ...] = ()
     table: str | None = None
     lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """What a worker says of the device it has opened, and which kinds torch can use there.
+class Found:
+    """What a worker says of a device before it uses it, and which kinds torch can use there.
 
-    columns, attributes: as runner/environment.py describes them.
+    uuids: of all devices of its kind, None where they have none; columns, attributes: see runner/environment.py.
     """
 
     kind: str
     kinds: tuple[str, ...]
+    uuids: tuple[str | None, ...]
     columns: dict[str, Any]
     attributes: dict[str, Any]
+
+    @property
+    def environment_id(self) -> str:
+        """Identity of the environment."""
+        return str(self.columns["environment_id"])
 
 
 class NoDevice(Exception):

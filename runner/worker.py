@@ -1,21 +1,26 @@
 """The worker: a process with torch and nothing else, which measures what its parent hands it, one task at a time.
 
-`python -m runner.worker FD` talks over the inherited socket FD: (what, argument) in, an answer out. It ends when the
-socket closes.
+It talks over an inherited socket: (what, argument, number of handles) in, (verdict, answer, seconds waited) out. It
+ends when the socket closes, and with its parent.
 """
 
 from __future__ import annotations
 
 import gc
+import os
+import pickle
 import signal
 import sys
+import time
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-from runner.task import Measurement, NoDevice, Opened, Task
+from runner.task import Found, Measurement, NoDevice, Task
 
 if TYPE_CHECKING:
     from runner.device import Device
+
+PROTOCOL = 4
 
 
 class Worker:
@@ -27,36 +32,36 @@ class Worker:
         """The answer to one request. Raises what cannot be answered."""
         return getattr(self, f"do_{what}")(argument)
 
-    def do_open(self, request: tuple[str, bool]) -> Opened:
-        """Open a device (`auto` chooses); if asked, spend now the seconds that a process's first measurement takes."""
-        from runner.device import open_device
+    def do_look(self, request: tuple[str, int, tuple[str, ...]]) -> Found:
+        """Describe a device without using it: nothing is put on a card that another sweep may hold."""
+        from runner.device import look
 
-        kind, warm = request
-        self.device = open_device(kind)
-        if warm:
-            from runner.measure import rehearse
+        return look(*request)
 
-            rehearse(self.device)
-            gc.collect()
-            gc.freeze()  # torch's own objects are many: looking through them at every point would take longer than it
-        return self._opened()
-
-    def do_open_nothing(self, _: None) -> Opened:
+    def do_look_at_host(self, names: tuple[str, ...]) -> Found:
         """Describe the host alone, without torch: for points that do nothing."""
         from runner.environment import describe_host
 
-        described = describe_host()
-        return Opened("none", (), dict(described.columns), dict(described.attributes))
+        described = describe_host(names)
+        return Found("none", (), (None,), dict(described.columns), dict(described.attributes))
 
-    def _opened(self) -> Opened:
-        import torch
+    def do_hold(self, _: None) -> None:
+        """Keep the handles that came along: a lock lasts until all who hold it have ended."""
 
-        from runner.device import usable_kinds
-        from runner.environment import describe
+    def do_open(self, request: tuple[str, int]) -> None:
+        """Open a device."""
+        from runner.device import open_device
+
+        self.device = open_device(*request)
+
+    def do_rehearse(self, _: None) -> None:
+        """Spend now the seconds that a process's first measurements take."""
+        from runner.measure import rehearse
 
         assert self.device is not None
-        described = describe(self.device.kind, self.device.index, torch.get_num_threads())
-        return Opened(self.device.kind, usable_kinds(), dict(described.columns), dict(described.attributes))
+        rehearse(self.device)
+        gc.collect()
+        gc.freeze()  # torch's own objects are many: looking through them at every point would take longer than it
 
     def do_roofs(self, _: None) -> tuple[list[dict[str, Any]], float | None]:
         """Measure the device's ceilings; and the share of the time in which tasks waited for a CPU meanwhile."""
@@ -81,22 +86,57 @@ class Worker:
         point.spec.function(point)()
 
 
-def serve(socket: Connection) -> None:
+def serve(connection: Connection) -> None:
     """Answer until the parent closes the socket; what cannot be answered is answered with the exception's text."""
-    worker = Worker()
+    worker, handles = Worker(), []
     while True:
+        idle_since = time.monotonic()
         try:
-            what, argument = socket.recv()
+            what, argument, handed = connection.recv()
         except EOFError:
             return
-        try:
-            socket.send(("done", worker.answer(what, argument)))
-        except NoDevice as refusal:
-            socket.send(("error", str(refusal)))
-        except Exception as error:
-            socket.send(("error", f"{type(error).__name__}: {error}"))
+        waited_s = time.monotonic() - idle_since
+        if handed:
+            handles += _receive_handles(connection, handed)
+        verdict, answer = _answered(worker, what, argument)
+        connection.send_bytes(pickle.dumps((verdict, answer, waited_s), PROTOCOL))
 
 
-if __name__ == "__main__":
+def _answered(worker: Worker, what: str, argument: Any) -> tuple[str, Any]:
+    try:
+        return "done", worker.answer(what, argument)
+    except NoDevice as refusal:
+        return "error", str(refusal)
+    except Exception as error:
+        return "error", f"{type(error).__name__}: {error}"
+
+
+def _receive_handles(connection: Connection, count: int) -> list[int]:
+    import socket
+
+    with socket.socket(fileno=os.dup(connection.fileno())) as plain:
+        return socket.recv_fds(plain, 1, count)[1]
+
+
+def _end_with_parent() -> None:
+    """Let the kernel kill this process when its parent is gone, also in the middle of a point that never ends."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _limit_memory(limit_bytes: int) -> None:
+    """A limit on the memory that this process allocates for itself; address space that it only reserves is free."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
+
+
+def main(handle: int, memory_limit_bytes: int) -> None:
+    """Serve the parent at the other end of the socket `handle`. memory_limit_bytes: 0 = none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    serve(Connection(int(sys.argv[1])))
+    _end_with_parent()
+    if memory_limit_bytes:
+        _limit_memory(memory_limit_bytes)
+    serve(Connection(handle))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -42,15 +42,23 @@ class Cost:
     working_set_bytes: int
 
 
+def predicted_step_s(operations: tuple[Operation, ...], dtype: str, roofs: Mapping[Any, float]) -> float | None:
+    """Seconds of a step by the roofs: sum over its operations of max(FLOPs/roof, bytes/roof); None without roofs."""
+    flops, memory = roofs.get(("flops", dtype)), roofs.get(("dram", None))
+    if flops is None or memory is None:
+        return None
+    return sum(max(each.flops / flops, each.bytes / memory) for each in operations)
+
+
 class Workload:
     """One step as a function of its inputs. `floor_size`: the size at which the work is as good as nothing.
 
-    `params` names the workload's own axes with the whole numbers each may have. `idle`: it does nothing at all.
+    `params` names the workload's own axes with the whole numbers or words each may have. `idle`: it does nothing.
     """
 
     name: ClassVar[str]
     floor_size: ClassVar[int] = 2
-    params: ClassVar[dict[str, range]] = {}
+    params: ClassVar[dict[str, range | tuple[str, ...]]] = {}
     idle: ClassVar[bool] = False
 
     @cached_property
@@ -146,7 +154,7 @@ class Addmm(Workload):
     """y = bias + x w in one operation: 2 n^3 + n^2 FLOPs; 3 n^2 elements and the bias (n or n^2), times batch."""
 
     name = "addmm"
-    params: ClassVar[dict[str, range]] = {"bias": range(1, 3)}
+    params: ClassVar[dict[str, range | tuple[str, ...]]] = {"bias": range(1, 3)}
 
     def shapes(self, point: Point) -> tuple[tuple[int, ...], ...]:
         """bias: (n,) or (n, n); x, w: (n, n). With a batch (batch, n, n) each, but the 1-D bias stays (n,)."""
@@ -178,7 +186,7 @@ class Elementwise(Workload):
 
     name = "elementwise"
     floor_size = 1
-    params: ClassVar[dict[str, range]] = {"ops": range(1, 1025)}
+    params: ClassVar[dict[str, range | tuple[str, ...]]] = {"ops": range(1, 1025)}
 
     def shapes(self, point: Point) -> tuple[tuple[int, ...], ...]:
         """x: (size, 1024), with a batch (batch, size, 1024)."""
@@ -225,4 +233,71 @@ class Noop(Workload):
         return
 
 
-WORKLOADS: dict[str, Workload] = {each.name: each() for each in (MatmulAdd, MatmulItem, Addmm, Elementwise, Noop)}
+def _raise(x: torch.Tensor) -> torch.Tensor:
+    raise RuntimeError("this workload always fails")
+
+
+def _hang(x: torch.Tensor) -> torch.Tensor:
+    import time
+
+    while True:
+        time.sleep(1)
+
+
+def _segfault(x: torch.Tensor) -> torch.Tensor:
+    import ctypes
+
+    ctypes.string_at(0)
+    return x
+
+
+def _abort(x: torch.Tensor) -> torch.Tensor:
+    import os
+    import sys
+
+    print("about to abort", file=sys.stderr, flush=True)
+    os.abort()
+
+
+def _allocate(x: torch.Tensor) -> torch.Tensor:
+    kept = [x]
+    while True:
+        kept.append(x.new_ones(2**26))
+
+
+def _device_assert(x: torch.Tensor) -> torch.Tensor:
+    return x[(x * 0).long() + x.numel()]
+
+
+class Fault(Workload):
+    """A step that does not survive, to see that a sweep does: `how` says what happens in its first call.
+
+    raise: an exception; hang: no end; segfault, abort: the process dies; allocate: memory until there is none (on the
+    host set memory_limit_gb); assert: an index out of range, which on CUDA leaves the device unusable in its process.
+    """
+
+    name = "fault"
+    params: ClassVar[dict[str, range | tuple[str, ...]]] = {
+        "how": ("raise", "hang", "segfault", "abort", "allocate", "assert")
+    }
+    steps: ClassVar[dict[str, Callable[[torch.Tensor], torch.Tensor]]] = {
+        "raise": _raise, "hang": _hang, "segfault": _segfault, "abort": _abort, "allocate": _allocate,
+        "assert": _device_assert,
+    }  # fmt: skip
+
+    def shapes(self, point: Point) -> tuple[tuple[int, ...], ...]:
+        """x: (size,)."""
+        assert point.size is not None
+        return ((point.size,),)
+
+    def function(self, point: Point) -> Callable[..., Any]:
+        """The step that fails; at floor size there is nothing to fail for."""
+        return self.steps[dict(point.params)["how"]] if point.size != self.floor_size else lambda x: x
+
+    def cost(self, point: Point) -> None:
+        """No cost model."""
+        return
+
+
+_ALL = (MatmulAdd, MatmulItem, Addmm, Elementwise, Noop, Fault)
+WORKLOADS: dict[str, Workload] = {each.name: each() for each in _ALL}

@@ -12,7 +12,7 @@ import pytest
 from analysis import __main__ as analysis
 from analysis.store import open_store
 from runner.composition import compose
-from runner.launch import checked
+from runner.plan import Plan
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "article.md").read_text(encoding="utf-8")
@@ -67,7 +67,7 @@ def test_an_answer_is_what_the_command_prints(
 def test_what_measures_an_answer_is_accepted(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every runner command composes to points that pass the checks made before the first one runs."""
     monkeypatch.setattr(sys, "argv", ["runner", *arguments])
-    assert checked(compose())
+    assert len(Plan(compose().points)) > 0
 
 
 def test_every_question_is_answered() -> None:

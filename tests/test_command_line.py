@@ -34,6 +34,12 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no such sweep": (["+experiment=nope"], "experiment=nope: allowed is article"),
     "two sweeps": (["-m", "+experiment=first,article"], "experiment: one ready sweep"),
     "grammar": (["size=["], "size"),
+    "no point": (["points=[]"], "points=[]: allowed is null or a list of mappings"),
+    "workload of a point": (["points=[{workload:noop}]"], "workload=noop: allowed is a mapping with a name"),
+    "reference": (["size=${nope}"], "nope"),
+    "interval": (["-m", "size=interval(1,2)"], "size=interval(1,2): allowed are lists, range and choice"),
+    "two orders": (["-m", "order=given,shuffled"], "order=given,shuffled: allowed is one value a sweep"),
+    "interpreter": (["python=nope"], "python=nope: allowed is null or a Python that can be run"),
     "option": (["--nope"], "--nope"),
     "cold and warm-up": (["warmup=false", "schedule=1/1/5"], "schedule=1/1/5: allowed is 0/0/active"),
 }

@@ -69,7 +69,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
     store = tmp_path_factory.mktemp("gpu") / "store"
     grids = ",".join("{" + ",".join(f'{key}:"{value}"' for key, value in grid.items()) + "}" for grid in GRIDS)
     told = subprocess.run(
-        [sys.executable, "-m", "runner", "-m", f"store={store}", "device=cuda", "measure.slopes_every=1",
+        [sys.executable, "-m", "runner", "-m", f"store={store}", "device=cuda", "measure.slopes_every=1", "order=given",
          f"hydra.sweeper.grids=[{grids}]"],
         capture_output=True, text=True, cwd=ROOT, timeout=480, env=dict(os.environ),
     )  # fmt: skip
@@ -97,6 +97,19 @@ def test_every_point_is_measured(done: Done) -> None:
     assert {row["device"] for row in done.rows} == {"cuda"}
     assert done.rows[SMALL]["dtype"] == "bf16"
     assert len({row["environment_id"] for row in done.rows}) == 1
+
+
+def test_an_error_that_spoils_the_device_costs_one_point(tmp_path: Path) -> None:
+    """An index out of range leaves the card unusable in its process: the point behind it gets a new one."""
+    grids = "[{size:64},{workload:fault,workload.how:assert,size:8},{size:64,seed:1}]"
+    told = subprocess.run(
+        [sys.executable, "-m", "runner", "-m", f"store={tmp_path / 'store'}", "device=cuda", "measure=quick",
+         "order=given", f"hydra.sweeper.grids={grids}"],
+        capture_output=True, text=True, cwd=ROOT, timeout=480,
+    )  # fmt: skip
+    rows = [pl.read_parquet(path).to_dicts()[0] for path in sorted((tmp_path / "store").glob("runs/*/*.parquet"))]
+    assert [row["status"] for row in rows] == ["ok", "failed", "ok"], told.stdout + told.stderr
+    assert "assert" in rows[1]["reason"] and told.returncode == 2
 
 
 @pytest.mark.parametrize("position", [SMALL, LARGE])
@@ -214,7 +227,7 @@ def task(folder: Path, **changes: Any) -> Task:
         "dynamic": False, "warmup": True, "device": "cuda", "schedule": WARM_SCHEDULE, "l2": "warm", "threads": None,
         "seed": 0, **changes,
     }  # fmt: skip
-    return Task(Point(**axes), Target("quick", 0.1, 0.2), math.inf, False, Recorder(), False, {}, folder)
+    return Task(Point(**axes), Target("quick", 0.1, 0.2), math.inf, False, Recorder(), False, {}, str(folder))
 
 
 def test_numerics_come_back_after_a_tf32_point(device: Cuda, tmp_path: Path) -> None:

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import getpass
 import gzip
 import json
 import os
 import re
-import shutil
 import signal
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
+from sweeps import Done, children, finish, start, store_with, swept, wait_for_runs
 
 from analysis.store import open_store
 from runner import tables
-
-ROOT = Path(__file__).parent.parent
 
 # In the order of the sweep; max_step_s is no axis, so that 5, 6 and 7 seconds make the same point three times.
 GRIDS = [
@@ -45,63 +36,13 @@ GRIDS = [
 FIRST, HOT, AFTER_HOT, BATCHED, NUMBERED, SKIPPED, FAILED, COMPILED, COLD, LAST, NOOP = range(len(GRIDS))
 
 
-@dataclass(frozen=True)
-class Done:
-    """A finished sweep: its exit code, what it said, its rows by position, and where its files lie."""
-
-    code: int
-    stdout: str
-    stderr: str
-    rows: list[dict[str, Any]]
-    store: Path
-    scratch: Path
-
-    def facts(self, position: int) -> dict[str, Any]:
-        """Facts of one row."""
-        return json.loads(self.rows[position]["facts"])
-
-    def samples(self, position: int, quantity: str) -> list[float]:
-        """Raw samples of one quantity."""
-        return [each["value"] for each in self.rows[position]["samples"] if each["quantity"] == quantity]
-
-    def events(self, position: int) -> pl.DataFrame:
-        """Events of one run."""
-        row = self.rows[position]
-        return pl.read_parquet(self.store / "events" / row["sweep_id"] / f"{row['run_id']}.parquet")
-
-
-def environment(scratch: Path) -> dict[str, str]:
-    """A temp folder of its own, and the compiler's cache where it always is: a cold one costs half a minute."""
-    cache = Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}"
-    return {"TORCHINDUCTOR_CACHE_DIR": str(cache), **os.environ, "TMPDIR": str(scratch), "CUDA_VISIBLE_DEVICES": ""}
-
-
-def start(store: Path, scratch: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Start a sweep on the CPU."""
-    scratch.mkdir(exist_ok=True)
-    return subprocess.Popen(
-        [sys.executable, "-m", "runner", "-m", f"store={store}", "device=cpu", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment(scratch),
-    )  # fmt: skip
-
-
-def finish(sweep: subprocess.Popen[str], store: Path, scratch: Path) -> Done:
-    """Wait for a sweep and read its rows: those of the latest sweep in the store, in the order of their positions."""
-    stdout, stderr = sweep.communicate(timeout=240)
-    folders = sorted((store / "runs").iterdir())
-    rows = pl.concat([pl.read_parquet(path) for path in folders[-1].iterdir()]).to_dicts()
-    rows.sort(key=lambda row: json.loads(row["facts"])["position"])
-    return Done(sweep.returncode, stdout, stderr, rows, store, scratch)
-
-
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
+def done(tmp_path_factory: pytest.TempPathFactory, measured_roofs: Path) -> Done:
     """One sweep that meets everything."""
-    folder = tmp_path_factory.mktemp("sweep")
-    store, scratch = folder / "store", folder / "scratch"
+    store = store_with(tmp_path_factory.mktemp("sweep"), measured_roofs)
     grids = ",".join("{" + ",".join(f'{key}:"{value}"' for key, value in grid.items()) + "}" for grid in GRIDS)
     arguments = ["measure=quick", "artifacts=true", f"hydra.sweeper.grids=[{grids}]"]
-    yield finish(start(store, scratch, *arguments), store, scratch)
+    return swept(store, *arguments)
 
 
 def test_every_point_is_a_row_with_its_status(done: Done) -> None:
@@ -320,10 +261,8 @@ def test_order_changes_nothing(done: Done, tmp_path: Path) -> None:
     assert len({done.rows[place]["point_id"] for place in places}) == 1
     walls = [done.rows[place]["wall_us"] for place in places]
     if not alike(walls):
-        shutil.copytree(done.store / "roofs", tmp_path / "store" / "roofs")
         grids = "[{size:8,max_step_s:5},{size:384},{size:8,max_step_s:6}]"
-        sweep = start(tmp_path / "store", tmp_path / "scratch", "measure=quick", f"hydra.sweeper.grids={grids}")
-        again = finish(sweep, tmp_path / "store", tmp_path / "scratch")
+        again = swept(store_with(tmp_path, done.store), "measure=quick", f"hydra.sweeper.grids={grids}")
         walls = [again.rows[place]["wall_us"] for place in (0, 2)]
     assert alike(walls), walls
 
@@ -331,33 +270,11 @@ def test_order_changes_nothing(done: Done, tmp_path: Path) -> None:
 # -- a worker that is killed ------------------------------------------------------------------------------------------
 
 
-def children(pid: int) -> list[int]:
-    """Processes that a process has started."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, _, rest = path.read_text().rpartition(")")
-        except OSError:
-            continue
-        if int(rest.split()[1]) == pid:
-            found.append(int(name.split()[0]))
-    return found
-
-
-def wait_for_a_run(store: Path, sweep: subprocess.Popen[str]) -> None:
-    """Until the sweep has written its first run."""
-    deadline = time.monotonic() + 120
-    while not list(store.glob("runs/*/*.parquet")):
-        assert sweep.poll() is None and time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def test_a_killed_worker_costs_one_point(done: Done, tmp_path: Path) -> None:
+def test_a_killed_worker_costs_one_point(measured_roofs: Path, tmp_path: Path) -> None:
     """SIGKILL in the middle of a point: its row says so, and the next is measured in a new worker."""
-    store, scratch = tmp_path / "store", tmp_path / "scratch"
-    shutil.copytree(done.store / "roofs", store / "roofs")
+    store, scratch = store_with(tmp_path, measured_roofs), tmp_path / "scratch"
     sweep = start(store, scratch, "size=704,736,768", "measure.target_frac=1e-9", "measure.limit_s=2")
-    wait_for_a_run(store, sweep)
+    wait_for_runs(store, sweep)
     time.sleep(0.7)  # the second point is warmed up or measured now: two seconds at least
     (worker,) = children(sweep.pid)
     os.kill(worker, signal.SIGKILL)

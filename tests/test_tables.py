@@ -21,7 +21,7 @@ from runner.window import Window
 
 STORE_DOC = Path(__file__).parent.parent / "docs" / "store.md"
 POINT = Point("matmul_add", (), 64, "bf16", None, False, False, True, "cuda", WARM_SCHEDULE, "warm", None, 0)
-IDENTITY = tables.Identity("r1", "s1", "e1", datetime(2026, 1, 2, tzinfo=UTC), 3)
+IDENTITY = tables.Identity("r1", "s1", "e1", datetime(2026, 1, 2, tzinfo=UTC), 3, "shuffled:0")
 WINDOW = Window(
     steps=[2, 3], host_us=[40.0, 44.0], busy_us=[4.0, 6.0], blocked_us=[0.0, 0.0],
     launches=[2, 2], kernels=[2, 2], blocking_calls={}, trace_incomplete=False, unattributed_frac=0.0,

@@ -34,7 +34,7 @@ Step = Callable[[], None]
 
 def task(slopes: bool = True, **changes: Any) -> Task:
     """What the parent would ask for."""
-    given = Task(POINT, TARGET, 5.0, slopes, Recorder(), False, {}, Path())
+    given = Task(POINT, TARGET, 5.0, slopes, Recorder(), False, {}, "")
     return replace(given, **changes)
 
 
@@ -43,7 +43,7 @@ def measured(step: Step, device: Simulated, slopes: bool = True) -> dict[str, An
     facts: dict[str, Any] = {}
     rounds, slope_values = measure._asynchronous(task(slopes), step, device, device.clock, facts)
     done = Measurement("ok", None, rounds.samples, slope_values, {**facts, "stopped": rounds.stopped})
-    identity = tables.Identity("run", "sweep", "environment", datetime(2026, 1, 1, tzinfo=UTC), 0)
+    identity = tables.Identity("run", "sweep", "environment", datetime(2026, 1, 1, tzinfo=UTC), 0, "given")
     return tables.run_row(POINT, identity, done, None, 1, {})
 
 
@@ -316,7 +316,7 @@ def test_wall_and_floor_on_a_synchronous_device(device: Simulated) -> None:
     rounds = measure._synchronous(task(), device.host_work(12), device.host_work(3), device, device.clock, facts)  # type: ignore[arg-type]
     point = replace(POINT, device="cpu", dtype="fp32")
     done = Measurement("ok", None, rounds.samples, {}, facts)
-    identity = tables.Identity("run", "sweep", "environment", datetime(2026, 1, 1, tzinfo=UTC), 0)
+    identity = tables.Identity("run", "sweep", "environment", datetime(2026, 1, 1, tzinfo=UTC), 0, "given")
     row = tables.run_row(point, identity, done, None, 0, {})
     assert (row["wall_us"][0], row["floor_us"][0]) == (pytest.approx(12, rel=0.02), pytest.approx(3, rel=0.02))
     assert row["margin"][0] == pytest.approx(3 / 9, rel=0.02)
@@ -357,7 +357,7 @@ def test_the_floor_runs_on_one_thread_and_the_step_on_all(device: Simulated) -> 
 def on_the_cpu(folder: Path, **changes: Any) -> Task:
     """A quick task on this machine."""
     point = replace(POINT, device="cpu", dtype="fp32", size=4)
-    return task(slopes=False, point=replace(point, **changes), target=Target("quick", 0.1, 0.05), folder=folder)
+    return task(slopes=False, point=replace(point, **changes), target=Target("quick", 0.1, 0.05), folder=str(folder))
 
 
 def test_a_step_that_raises_fails_with_its_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -18,12 +18,14 @@ raw AS (
         *,
         coalesce(TRY_CAST(params AS JSON), '{}'::JSON) AS param,
         from_json(TRY_CAST(facts AS JSON), '{
-            "rank": "BIGINT", "world_size": "BIGINT", "position": "BIGINT", "reasons": "JSON",
+            "rank": "BIGINT", "world_size": "BIGINT", "position": "BIGINT", "order": "VARCHAR", "reasons": "JSON",
             "device_method": "VARCHAR", "blocked_method": "VARCHAR", "blocking_calls": "JSON",
             "first_call_us": "DOUBLE", "warmup_steps": "BIGINT",
             "stopped": "VARCHAR", "rounds": "BIGINT",
             "measure": {"name": "VARCHAR", "target_frac": "DOUBLE", "limit_s": "DOUBLE"},
             "measured_s": "DOUBLE", "elapsed_s": "DOUBLE", "estimate_s": "DOUBLE",
+            "taken_s": "DOUBLE", "waited_s": "DOUBLE", "worker_bytes": "BIGINT", "signal": "VARCHAR",
+            "interpreter": {"python": "VARCHAR", "env": "JSON"},
             "cost": {"operations": "JSON", "bytes_min": "DOUBLE", "working_set_bytes": "DOUBLE"},
             "profile": {
                 "perturbation": "DOUBLE", "profiled_host_us": "DOUBLE", "launches": "DOUBLE", "kernels": "DOUBLE",
@@ -65,6 +67,7 @@ SELECT
     fact.rank AS rank,
     fact.world_size AS world_size,
     fact.position AS position,
+    fact."order" AS sweep_order,
     _finite(wall_us[1]) AS wall_us, _finite(wall_us[2]) AS wall_us_low, _finite(wall_us[3]) AS wall_us_high,
     _finite(issue_us[1]) AS issue_us, _finite(issue_us[2]) AS issue_us_low, _finite(issue_us[3]) AS issue_us_high,
     _finite(device_us[1]) AS device_us, _finite(device_us[2]) AS device_us_low, _finite(device_us[3]) AS device_us_high,
@@ -93,6 +96,11 @@ SELECT
     fact.measured_s AS measured_s,
     fact.elapsed_s AS elapsed_s,
     fact.estimate_s AS estimate_s,
+    fact.taken_s AS taken_s,
+    fact.waited_s AS waited_s,
+    fact.worker_bytes AS worker_bytes,
+    fact.signal AS signal,
+    fact.interpreter.python AS interpreter,
     fact.cost.operations::VARCHAR AS operations,
     fact.cost.bytes_min AS bytes_min,
     fact.cost.working_set_bytes AS working_set_bytes,
@@ -204,6 +212,12 @@ COMMENT ON COLUMN stg_runs.measure_target_frac IS
 COMMENT ON COLUMN stg_runs.measure_limit_s IS 'Seconds after which measuring ends.';
 COMMENT ON COLUMN stg_runs.measured_s IS 'Seconds spent in measured steps.';
 COMMENT ON COLUMN stg_runs.elapsed_s IS 'Seconds the point took in its worker.';
+COMMENT ON COLUMN stg_runs.taken_s IS 'Seconds from handing the point out to its answer, processes of its own included.';
+COMMENT ON COLUMN stg_runs.waited_s IS 'Seconds the worker was without work before this point.';
+COMMENT ON COLUMN stg_runs.worker_bytes IS 'Memory that the worker had in use behind the point (resident set), bytes.';
+COMMENT ON COLUMN stg_runs.signal IS 'Signal that ended the worker; NULL = none did.';
+COMMENT ON COLUMN stg_runs.interpreter IS 'Path of the Python that measured the point; NULL = the runner''s own.';
+COMMENT ON COLUMN stg_runs.sweep_order IS 'What decided the places in the sweep: given, or shuffled:SEED.';
 COMMENT ON COLUMN stg_runs.estimate_s IS 'Predicted seconds of a step (skipped points).';
 COMMENT ON COLUMN stg_runs.operations IS
     'JSON list of the operations of a step: name, flops, bytes; NULL = no cost model.';

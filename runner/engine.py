@@ -1,0 +1,247 @@
+"""The engine: hands points to stations, survives whatever happens to them, and writes each as it comes.
+
+Everything waits in one event loop, one task a station. On a device that works beside the host a point is written while
+the next one is measured; on the CPU nothing else may work while a point is measured, so it is written before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from runner.config import Job, Settings
+from runner.process import WorkerDied, WorkerError
+from runner.progress import Progress
+from runner.recording import Handed, Recording
+from runner.resume import Measured, OutOfMemory, Stored, is_failure
+from runner.station import Seat, Station
+from runner.store import new_id
+from runner.task import Measurement, Task
+
+ATTEMPTS = 3
+"""How often in a row a device may fail to open before the sweep goes on without it."""
+
+
+class Source(Protocol):
+    """Where points come from. It may wait for results before it knows the next ones."""
+
+    def take(self) -> Sequence[Job] | None:
+        """The next jobs, for one device one after another; None = none until a result comes, or none any more."""
+
+    def learn(self, job: Job, result: Mapping[str, Any]) -> None:
+        """A job that was taken has this result: its row of `runs`, or what the store holds of it."""
+
+
+class Engine:
+    """One command's points on their way from a source to the store, over all stations of one kind at a time."""
+
+    def __init__(self, settings: Settings, recording: Recording, progress: Progress, scratch: Path) -> None:
+        self._settings, self._recording = settings, recording
+        self._progress, self._scratch = progress, scratch
+        self._oom = OutOfMemory()
+        self._writer = ThreadPoolExecutor(1, "writer")
+        self._writing: dict[Station, asyncio.Task[None]] = {}
+        self._position = 0
+        self._out = 0
+        self._news = asyncio.Event()
+        self.stopping = False
+
+    async def run(self, source: Source, stations: Sequence[Station], measured: Measured) -> None:
+        """Measure all that the source has and the store lacks; what has been measured is written whatever happens.
+
+        Raises StoreError, and WorkerDied or WorkerError once no station can be opened any more.
+        """
+        self._measured = measured
+        tasks = [asyncio.create_task(self._serve(station, source)) for station in stations]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
+            errors = [error for error in (task.result() for task in tasks) if error is not None]
+            if len(errors) == len(tasks):
+                raise errors[0]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._finish()
+
+    async def _finish(self) -> None:
+        """Write what is in hand, also while the command is being stopped."""
+        pending = list(self._writing.values())
+        self._writing.clear()
+        for result in await asyncio.gather(*pending, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    # -- one station ---------------------------------------------------------------------------------------------------
+
+    async def _serve(self, station: Station, source: Source) -> Exception | None:
+        """Measure until nothing is left; the error for which the station was given up."""
+        while (batch := await self._next(station, source)) is not None:
+            try:
+                for job in batch:
+                    if not self.stopping:
+                        await self._point(station, source, job)
+            except (WorkerDied, WorkerError) as error:
+                self._progress.note(f"{station.name} is given up: {error}")
+                return error
+            finally:
+                self._out -= 1
+                self._tell_news()
+        await self._written(station)
+        return None
+
+    async def _next(self, station: Station, source: Source) -> Sequence[Job] | None:
+        while not self.stopping:
+            if (batch := source.take()) is not None:
+                self._out += 1
+                return batch
+            if station in self._writing:
+                await self._written(station)
+            elif self._out or self._writing:
+                await self._news.wait()
+            else:
+                return None
+        return None
+
+    def _tell_news(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _point(self, station: Station, source: Source, job: Job) -> None:
+        """One point; whatever happens to it becomes a row. Raises WorkerDied, WorkerError where no worker opens."""
+        seat = await self._opened(station, job, ready=False)
+        if not job.point.spec.idle:
+            job = replace(job, point=job.point.resolved(station.kind))
+        if (stored := self._stands(job, seat)) is not None:
+            self._progress.stands(job, stored.status)
+            source.learn(job, {"status": stored.status, "run_id": stored.run_id})
+            return
+        await self._opened(station, job, ready=True)
+        self._progress.begin(job, station.name)
+        folder = Path(tempfile.mkdtemp(dir=self._scratch))
+        order = self._position
+        self._position += 1
+        handed = Handed(job, new_id(), datetime.now(UTC), order, station.found(job.interpreter), folder)
+        start = time.monotonic()
+        done = self._impossible(handed) or await self._measured_at(station, handed)
+        done.facts["taken_s"] = time.monotonic() - start
+        done.facts["limits"] = _limits(job, self._settings)
+        await self._write(station, source, handed, done)
+
+    def _stands(self, job: Job, seat: Seat) -> Stored | None:
+        """The run in the store that makes measuring needless."""
+        environment_id = seat.found.environment_id
+        stored = None if self._settings.rerun else self._measured.run(job, environment_id)
+        if stored is not None and stored.status == "oom":
+            self._oom.learn(environment_id, job.point)
+        skipped = stored is not None and stored.facts.get("after_oom")
+        return None if skipped and not self._settings.skip_after_oom else stored
+
+    async def _opened(self, station: Station, job: Job, ready: bool) -> Seat:
+        """The worker for a job; a few attempts, since a card may need a moment after what it has gone through."""
+        opening = station.ready if ready else station.seat
+        for attempt in range(ATTEMPTS):
+            try:
+                return await opening(job.interpreter)
+            except (WorkerDied, WorkerError):
+                if attempt == ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(attempt)
+        raise AssertionError
+
+    # -- one measurement -----------------------------------------------------------------------------------------------
+
+    def _impossible(self, handed: Handed) -> Measurement | None:
+        """A point that need not be tried: one alike but smaller has not fitted into memory."""
+        point = handed.job.point
+        smaller = self._oom.smaller(handed.found.environment_id, point) if self._settings.skip_after_oom else None
+        if smaller is None:
+            return None
+        return Measurement("skipped", f"{smaller.label} ran out of memory already", facts={"after_oom": True})
+
+    async def _measured_at(self, station: Station, handed: Handed) -> Measurement:
+        """The worker's answer; a worker that gives none any more is replaced."""
+        job = handed.job
+        try:
+            done = await self._answer(station, handed)
+        except WorkerDied as death:
+            done = Measurement(death.status, str(death), facts={"signal": death.signal}, lost=not job.point.cold)
+        except WorkerError as error:
+            done = Measurement("failed", str(error))
+        if done.lost:
+            await station.dismiss(job.interpreter)
+        if done.status == "oom":
+            self._oom.learn(handed.found.environment_id, job.point)
+        return done
+
+    async def _answer(self, station: Station, handed: Handed) -> Measurement:
+        job = handed.job
+        seat = await station.ready(job.interpreter)
+        if job.point.spec.idle:
+            await seat.worker.ask("call", job.point)
+            nothing = {"wall_us": "the workload does nothing"}
+            return Measurement("ok", facts={"reasons": nothing, "waited_s": seat.worker.waited_s})
+        task = Task(
+            job.point, job.target, job.max_step_s, job.slopes, job.recorder, job.artifacts, seat.roofs or {},
+            str(handed.folder),
+        )  # fmt: skip
+        if job.point.cold:
+            return await self._cold(station, task, job)
+        done = await station.measure(seat.worker, ("warm", task), job.timeout_s)
+        done.facts["waited_s"] = seat.worker.waited_s
+        seat.points += 1
+        if seat.points >= self._settings.recycle_after:
+            await station.dismiss(job.interpreter)
+        return done
+
+    async def _cold(self, station: Station, task: Task, job: Job) -> Measurement:
+        """Two fresh processes: the first steps unprofiled, and the same profiled."""
+        await self._written(station)
+        async with station.fresh(job.interpreter) as worker:
+            times = await station.measure(worker, ("first_steps", task), job.timeout_s)
+        if times.status != "ok":
+            return times
+        async with station.fresh(job.interpreter) as worker:
+            profiled = await station.measure(worker, ("cold_profile", task), job.timeout_s)
+        if profiled.status != "ok":
+            times.facts["profile"] = {"reason": profiled.reason}
+        facts = {**times.facts, "profiled_elapsed_s": profiled.facts.get("elapsed_s")}
+        return Measurement("ok", None, times.samples, {}, facts, profiled.traces, profiled.table)
+
+    # -- one row -------------------------------------------------------------------------------------------------------
+
+    async def _write(self, station: Station, source: Source, handed: Handed, done: Measurement) -> None:
+        await self._written(station)
+        self._writing[station] = asyncio.create_task(self._record(station, source, handed, done))
+        if station.quiet:
+            await self._written(station)
+
+    async def _written(self, station: Station) -> None:
+        """Wait until the station's last point is in the store. Raises StoreError."""
+        if (writing := self._writing.get(station)) is not None:
+            await asyncio.shield(writing)
+            self._writing.pop(station, None)
+            self._tell_news()  # who waits for the last result must not wait for one that is written
+
+    async def _record(self, station: Station, source: Source, handed: Handed, done: Measurement) -> None:
+        loop = asyncio.get_running_loop()
+        row = await loop.run_in_executor(self._writer, self._recording.write, handed, done)
+        self._progress.end(handed.job, station.name, row)
+        if is_failure(row["status"]) and self._settings.on_error == "stop":
+            self.stopping = True
+        source.learn(handed.job, row)
+        self._tell_news()
+
+
+def _limits(job: Job, settings: Settings) -> dict[str, float | None]:
+    """What a worker may take for the point, told with every row."""
+    return {"point_timeout_s": job.timeout_s, "memory_limit_bytes": settings.memory_limit_bytes}

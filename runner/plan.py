@@ -1,0 +1,89 @@
+"""Every point of a command: checked before the first one is measured, and put in order. Imports no torch."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+
+from runner.composition import Values
+from runner.config import OF_A_COMMAND, Job, Settings, command_values
+from runner.pace import kind_of
+from runner.point import PointError
+from runner.task import Interpreter
+
+
+class Plan(Sequence[Job]):
+    """The jobs of a command. Each is made anew when it is asked for, so that ten thousand take no more memory than one.
+
+    settings: of the command; kinds: how many points each device word of theirs (`auto`, `cpu`, ..., `none`) has;
+    paces: how many of each kind of pace; width: characters of the longest label; interpreters: all that are asked for.
+    """
+
+    def __init__(self, points: Sequence[Values]) -> None:
+        """Check all. Raises PointError for the first value that is not allowed."""
+        self._points = points
+        first = points[0]
+        Job.checked(first)
+        self.settings = Settings.checked(first)
+        self.kinds: Counter[str] = Counter()
+        self.paces: Counter[str] = Counter()
+        self.width = 0
+        self.interpreters: list[Interpreter] = []
+        self._groups = self._check(command_values(first))
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        return Job.checked(self._points[index], index)
+
+    def __iter__(self) -> Iterator[Job]:
+        return (Job.checked(values, index) for index, values in enumerate(self._points))
+
+    def _check(self, command: tuple[object, ...]) -> list[array[int]]:
+        """Indices of the points, those together that differ in nothing but their interpreter."""
+        groups: dict[int, array[int]] = {}
+        for index, values in enumerate(self._points):
+            if (here := command_values(values)) != command:
+                raise _several(command, here)
+            job = Job.checked(values, index)
+            self.kinds[device_word(job)] += 1
+            self.paces[kind_of(job.point)] += 1
+            self.width = max(self.width, len(job.label))
+            if job.interpreter not in self.interpreters:
+                self.interpreters.append(job.interpreter)
+            groups.setdefault(hash(_but_interpreter(job)), array("L")).append(index)
+        return list(groups.values())
+
+    def batches(self) -> Iterator[tuple[int, ...]]:
+        """Indices in the order in which they are handed out. Those of a batch belong on one device, one after another.
+
+        A batch is one point, with each of its interpreters: A B, then for the next point B A, so that what drifts
+        meets both alike.
+        """
+        order = list(range(len(self._groups)))
+        if self.settings.order == "shuffled":
+            random.Random(self.settings.order_seed).shuffle(order)
+        for turn, place in enumerate(order):
+            group = tuple(self._groups[place])
+            yield group[::-1] if turn % 2 else group
+
+
+def device_word(job: Job) -> str:
+    """The device that a point asks for; `none` for one that does nothing."""
+    return "none" if job.point.spec.idle else job.point.device
+
+
+def _but_interpreter(job: Job) -> Hashable:
+    return (job.point, job.target, job.max_step_s, job.timeout_s, job.recorder, job.artifacts)
+
+
+def _several(first: tuple[object, ...], other: tuple[object, ...]) -> PointError:
+    name, here, there = next(
+        (name, here, there) for name, here, there in zip(OF_A_COMMAND, first, other, strict=True) if here != there
+    )
+    return PointError(f"{name}={here},{there}: allowed is one value a sweep; for example {name}={here}.")
