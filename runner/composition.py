@@ -18,7 +18,7 @@ from typing import Any, overload
 import hydra
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, OverrideType
+from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf, flag_override
 
 HERE = Path(__file__).parent
@@ -124,13 +124,14 @@ class _Change:
 class _Base:
     """The configuration of a choice of groups; values: plain, None where one refers to another.
 
-    changes: what each override is, once it was tried on this configuration alone; None = only Hydra can tell.
+    changes: what each override is, once it was tried on this configuration alone; None = only Hydra can tell; paths:
+    where a value goes, by what stands before its `=`, once one has been accepted.
     """
 
     config: DictConfig
     values: Values | None
     changes: dict[str, _Change | None] = field(default_factory=dict)
-    tried: set[tuple[str, OverrideType | None]] = field(default_factory=set)
+    paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Composer:
@@ -176,27 +177,30 @@ class Composer:
         return self._bases[groups]
 
     def _change(self, base: _Base, text: str) -> _Change | None:
+        """What an override changes. A whole number needs no parser, of which a long range would have thousands."""
+        head, _, value = text.partition("=")
+        if head in base.paths and re.fullmatch(r"0|-?[1-9]\d*", value):
+            return _Change(base.paths[head], int(value))
         if text not in base.changes:
             (override,) = self._parser.parse_overrides([text])
-            base.changes[text] = self._tried(base, override)
+            base.changes[text] = self._tried(base, head, override)
         return base.changes[text]
 
-    def _tried(self, base: _Base, override: Override) -> _Change | None:
+    def _tried(self, base: _Base, head: str, override: Override) -> _Change | None:
         """The change of an override that stands for itself: a plain key and a value without structure or reference."""
         value, key = override.value(), override.key_or_group
         if isinstance(value, dict | list) or "$" in str(value) or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
             return None
-        if override.package is not None or override.is_delete() or not self._accepted(base, override):
+        if override.package is not None or override.is_delete() or not self._accepted(base, head, override):
             return None
-        return _Change(tuple(key.split(".")), value)
+        base.paths[head] = tuple(key.split("."))
+        return _Change(base.paths[head], value)
 
-    def _accepted(self, base: _Base, override: Override) -> bool:
+    def _accepted(self, base: _Base, head: str, override: Override) -> bool:
         """Whether Hydra takes the override on the bare configuration: the files give no types, so once for each key."""
-        kind = (override.key_or_group, override.type)
-        if kind not in base.tried:
+        if head not in base.paths:
             try:
                 self._loader._apply_overrides_to_config([override], copy.deepcopy(base.config))
             except Exception:  # it may need what another override adds; Hydra will say, for the point as a whole
                 return False
-            base.tried.add(kind)
         return True

@@ -31,7 +31,9 @@ class Plan(Sequence[Job]):
         self.paces: Counter[str] = Counter()
         self.width = 0
         self.interpreters: list[Interpreter] = []
-        self._groups = self._check(command_values(first))
+        self._leaders = array("L")  # index of the first point of each batch, and those that go with it
+        self._followers: dict[int, list[int]] = {}
+        self._check(command_values(first))
 
     def __len__(self) -> int:
         return len(self._points)
@@ -44,9 +46,9 @@ class Plan(Sequence[Job]):
     def __iter__(self) -> Iterator[Job]:
         return (Job.checked(values, index) for index, values in enumerate(self._points))
 
-    def _check(self, command: tuple[object, ...]) -> list[array[int]]:
-        """Indices of the points, those together that differ in nothing but their interpreter."""
-        groups: dict[int, array[int]] = {}
+    def _check(self, command: tuple[object, ...]) -> None:
+        """Every point; those are together that differ in nothing but their interpreter."""
+        leaders: dict[int, int] = {}
         for index, values in enumerate(self._points):
             if (here := command_values(values)) != command:
                 raise _several(command, here)
@@ -56,8 +58,11 @@ class Plan(Sequence[Job]):
             self.width = max(self.width, len(job.label))
             if job.interpreter not in self.interpreters:
                 self.interpreters.append(job.interpreter)
-            groups.setdefault(hash(_but_interpreter(job)), array("L")).append(index)
-        return list(groups.values())
+            leader = leaders.setdefault(hash(_but_interpreter(job)), index)
+            if leader == index:
+                self._leaders.append(index)
+            else:
+                self._followers.setdefault(leader, []).append(index)
 
     def batches(self) -> Iterator[tuple[int, ...]]:
         """Indices in the order in which they are handed out. Those of a batch belong on one device, one after another.
@@ -65,12 +70,12 @@ class Plan(Sequence[Job]):
         A batch is one point, with each of its interpreters: A B, then for the next point B A, so that what drifts
         meets both alike.
         """
-        order = list(range(len(self._groups)))
+        order = self._leaders[:]
         if self.settings.order == "shuffled":
             random.Random(self.settings.order_seed).shuffle(order)
-        for turn, place in enumerate(order):
-            group = tuple(self._groups[place])
-            yield group[::-1] if turn % 2 else group
+        for turn, leader in enumerate(order):
+            batch = (leader, *self._followers.get(leader, ()))
+            yield batch[::-1] if turn % 2 else batch
 
 
 def device_word(job: Job) -> str:

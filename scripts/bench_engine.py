@@ -73,18 +73,26 @@ def hydras(points: int, folder: Path) -> Figures:
     return Figures(times[0] - start, statistics.median(waits), peak_bytes)
 
 
+# A process begins with its parent's peak memory, so the parent is a small one: this.
+WATCHED = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
 def _run(command: list[str]) -> tuple[float, int]:
     """When the command was started, and the most memory that its process had in use."""
     start = time.time()
     with tempfile.TemporaryDirectory() as locks:
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.DEVNULL,
+        watched = subprocess.run(
+            [sys.executable, "-S", "-c", WATCHED, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "PYTHONPATH": str(ROOT), "CROSSOVER_LOCKS": locks},
         )  # fmt: skip
-        _, status, usage = os.wait4(process.pid, 0)
-    if os.waitstatus_to_exitcode(status):
+    code, peak_kilobytes = map(int, watched.stdout.split())
+    if code:
         raise SystemExit(f"{' '.join(command)} failed")
-    return start, usage.ru_maxrss * 1024
+    return start, peak_kilobytes * 1024
 
 
 def main(points: int) -> None:
