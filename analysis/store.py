@@ -4,6 +4,7 @@ The only things that are read are Parquet files; nothing is ever written in a st
 """
 
 import os
+import shlex
 import shutil
 import tempfile
 import weakref
@@ -79,7 +80,8 @@ def open_store(folder: str | Path) -> duckdb.DuckDBPyConnection:
             failure = error
         except (duckdb.Error, pl.exceptions.PolarsError) as error:
             connection.close()
-            cure = "move the file it names away" if ".parquet" in str(error) else "was it written by another program?"
+            repair = f"`python -m runner.store repair --store {shlex.quote(str(folder))}` moves unreadable files away"
+            cure = repair if ".parquet" in str(error) else "was it written by another program?"
             raise StoreError(f"the store at {folder} cannot be read: {first_line(error)}; {cure}") from error
     raise StoreError(f"the store at {folder} cannot be read: {first_line(failure)}")
 

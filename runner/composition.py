@@ -17,12 +17,18 @@ from typing import Any, overload
 
 import hydra
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override
 
 HERE = Path(__file__).parent
 CONF = (HERE.parent / "conf").resolve()
+
+WORKERS = "hydra_plugins.crossover.grid.Workers"
+"""The launcher of this machine's devices, which runs single points too."""
 
 Values = dict[str, Any]
 
@@ -31,12 +37,14 @@ Values = dict[str, Any]
 class Composed:
     """What a command line asks for. points: a configuration each, as plain values; code: of what has run elsewhere.
 
-    configs: what Hydra itself gives the task, of a command without -m or of each job of Hydra's own launcher.
+    configs: what Hydra itself gives the task, of a command without -m or of each job of Hydra's own launcher; refused:
+    why such a command is not run, told here since Hydra prints a line of its own for what a task raises.
     """
 
     points: Sequence[Values] = ()
     code: int = 0
     configs: list[DictConfig] = field(default_factory=list)
+    refused: str | None = None
 
 
 composed = Composed()
@@ -50,10 +58,24 @@ def compose() -> Composed:
         sys.path.append(plugins)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions reach us, so that each is told in one sentence
     sys.argv[1:] = [with_new_variable(each) for each in sys.argv[1:]]
-    composed.points, composed.code, composed.configs = (), 0, []
-    hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(composed.configs.append)()
+    vars(composed).update(vars(Composed()))
+    hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(_take)()
+    if composed.refused:
+        raise HydraException(composed.refused)
     given = [values for config in composed.configs for values in expanded(plain(config))]
     return Composed(composed.points or given, composed.code)
+
+
+def _take(config: DictConfig) -> None:
+    """Hydra's task: of a single point, for which Hydra leaves out any launcher without a word."""
+    composed.configs.append(config)
+    hydra_config = HydraConfig.get()
+    if hydra_config.mode == RunMode.RUN and hydra_config.launcher._target_ != WORKERS:
+        choice = hydra_config.runtime.choices["hydra/launcher"]
+        composed.refused = (
+            f"hydra/launcher={choice}: only a sweep has jobs; write `python -m runner -m hydra/launcher={choice} ...`, "
+            "even for one point"
+        )
 
 
 def with_new_variable(override: str) -> str:
@@ -76,6 +98,15 @@ def expanded(values: Values) -> Sequence[Values]:
     if not isinstance(points, list) or not points or not all(isinstance(each, dict) for each in points):
         raise ValueError(f"points={points}: allowed is null or a list of mappings; for example points=[{{size:64}}].")
     return [{**values, "points": None, **each} for each in points]
+
+
+def _documented() -> str:
+    """The keys of conf/config.yaml with their comments, as the text of a help template; not what is for jobs alone."""
+    lines = (CONF / "config.yaml").read_text().partition("\n\n")[2].partition("\nhydra:")[0].splitlines()
+    return "\n".join(line for line in lines if not line.startswith("points:")).rstrip().replace("$", "$$")
+
+
+OmegaConf.register_new_resolver("crossover.documented", _documented, replace=True)
 
 
 # -- the points of a sweep ---------------------------------------------------------------------------------------------

@@ -49,8 +49,11 @@ class Job:
         return " ".join([self.point.label, *python, *(f"env.{name}={value}" for name, value in self.interpreter.env)])
 
     @classmethod
-    def checked(cls, values: Mapping[str, Any], index: int = 0) -> Job:
-        """The job of a configuration. Raises PointError for the first value that is not allowed."""
+    def checked(cls, values: Mapping[str, Any], index: int = 0, turn: int = 0) -> Job:
+        """The job of a configuration. Raises PointError for the first value that is not allowed.
+
+        turn: place of the point among those of the command, the same for all of its interpreters.
+        """
         _refuse_keys("", values, (*AXES, *OF_A_POINT, *OF_A_COMMAND))
         measure = _group(values, "measure", MEASURE)
         profiler = _group(values, "profiler", tuple(each.name for each in fields(Recorder)))
@@ -60,11 +63,11 @@ class Job:
             point=Point.checked(values),
             interpreter=Interpreter(_python(values["python"]), _env(values["env"])),
             target=Target(
-                str(measure["name"]),
+                _name("measure.name", measure["name"]),
                 _positive("measure.target_frac", measure["target_frac"]),
                 _positive("measure.limit_s", measure["limit_s"]),
             ),
-            slopes=every > 0 and index % every == 0,
+            slopes=every > 0 and turn % every == 0,
             max_step_s=_positive("max_step_s", values["max_step_s"]),
             timeout_s=_positive("point_timeout", values["point_timeout"]),
             recorder=Recorder(*(_flag(f"profiler.{each.name}", profiler[each.name]) for each in fields(Recorder))),
@@ -109,7 +112,7 @@ class Settings:
             on_error=_word("on_error", values["on_error"], ON_ERROR),
             skip_after_oom=_flag("skip_after_oom", values["skip_after_oom"]),
             recycle_after=_count("recycle_after", values["recycle_after"], least=1),
-            memory_limit_bytes=None if limit is None else round(_positive("memory_limit_gb", limit) * 1e9),
+            memory_limit_bytes=None if limit is None else _gigabytes("memory_limit_gb", limit),
         )
 
 
@@ -190,11 +193,25 @@ def _word(key: str, value: Any, allowed: tuple[str, ...]) -> str:
     return str(value)
 
 
+def _name(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise PointError(f"{key}={value}: allowed is a text; for example {key}=default.")
+    return value
+
+
 def _positive(key: str, value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value <= 0:
         raise PointError(f"{key}={value}: allowed is a number above 0; for example {key}=1.")
     return float(value)
+
+
+def _gigabytes(key: str, value: Any) -> int:
+    """Bytes; torch alone takes a few hundred megabytes."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0.5 <= value <= 1e6:
+        raise PointError(f"{key}={value}: allowed is null or a number from 0.5 to 1e6; for example {key}=8.")
+    return round(value * 1e9)
 
 
 def _count(key: str, value: Any, least: int = 0) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -20,13 +21,19 @@ from runner.config import Job, Settings
 from runner.process import WorkerDied, WorkerError
 from runner.progress import Progress
 from runner.recording import Handed, Recording
-from runner.resume import Measured, OutOfMemory, Stored, is_failure
-from runner.station import Seat, Station
+from runner.resume import Fates, Measured, is_failure
+from runner.station import Station
 from runner.store import new_id
-from runner.task import Measurement, Task
+from runner.task import Found, Measurement, Task
 
-ATTEMPTS = 3
-"""How often in a row a device may fail to open before the sweep goes on without it."""
+ATTEMPTS = 2
+"""How often a worker is opened for one point: a card may need a moment after what it has gone through."""
+GIVE_UP = 3
+"""At how many points in a row no worker may open on the last device of a sweep before it is given up as well."""
+
+
+class DeviceLost(WorkerError):
+    """No worker opens on a device any more: says why."""
 
 
 class Source(Protocol):
@@ -42,31 +49,35 @@ class Source(Protocol):
 class Engine:
     """One command's points on their way from a source to the store, over all stations of one kind at a time."""
 
-    def __init__(self, settings: Settings, recording: Recording, progress: Progress, scratch: Path) -> None:
+    def __init__(
+        self, settings: Settings, recording: Recording, measured: Measured, progress: Progress, scratch: Path
+    ) -> None:
         self._settings, self._recording = settings, recording
         self._progress, self._scratch = progress, scratch
-        self._oom = OutOfMemory()
+        self.fates = Fates(settings, measured)
         self._writer = ThreadPoolExecutor(1, "writer")
         self._writing: dict[Station, asyncio.Task[None]] = {}
-        self._position = 0
+        self._failures: Counter[Station] = Counter()
+        self._returned: deque[Sequence[Job]] = deque()
+        self._position = progress.counts.total()
+        self._serving = 0
         self._out = 0
         self._news = asyncio.Event()
         self.stopping = False
 
-    async def run(self, source: Source, stations: Sequence[Station], measured: Measured) -> None:
+    async def run(self, source: Source, stations: Sequence[Station]) -> None:
         """Measure all that the source has and the store lacks; what has been measured is written whatever happens.
 
-        Raises StoreError, and WorkerDied or WorkerError once no station can be opened any more.
+        Raises StoreError, and DeviceLost once no station is left.
         """
-        self._measured = measured
         tasks = [asyncio.create_task(self._serve(station, source)) for station in stations]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in done:
                 task.result()
-            errors = [error for error in (task.result() for task in tasks) if error is not None]
-            if len(errors) == len(tasks):
-                raise errors[0]
+            lost = [error for error in (task.result() for task in tasks) if error is not None]
+            if len(lost) == len(tasks):
+                raise lost[0]
         finally:
             for task in tasks:
                 task.cancel()
@@ -83,25 +94,36 @@ class Engine:
 
     # -- one station ---------------------------------------------------------------------------------------------------
 
-    async def _serve(self, station: Station, source: Source) -> Exception | None:
-        """Measure until nothing is left; the error for which the station was given up."""
-        while (batch := await self._next(station, source)) is not None:
-            try:
-                for job in batch:
-                    if not self.stopping:
-                        await self._point(station, source, job)
-            except (WorkerDied, WorkerError) as error:
-                self._progress.note(f"{station.name} is given up: {error}")
-                return error
-            finally:
-                self._out -= 1
-                self._tell_news()
+    async def _serve(self, station: Station, source: Source) -> DeviceLost | None:
+        """Measure until nothing is left; why the station was given up, if it was."""
+        lost = None
+        self._serving += 1
+        while lost is None and (batch := await self._next(station, source)) is not None:
+            lost = await self._batch(station, source, batch)
+        self._serving -= 1
         await self._written(station)
+        return lost
+
+    async def _batch(self, station: Station, source: Source, batch: Sequence[Job]) -> DeviceLost | None:
+        """The points of a batch in turn; those that a lost device leaves are for another one."""
+        try:
+            for place, job in enumerate(batch):
+                if self.stopping:
+                    break
+                try:
+                    await self._point(station, source, job)
+                except DeviceLost as lost:
+                    self._progress.note(f"{station.name} is given up: {lost}")
+                    self._returned.append(batch[place:])
+                    return lost
+        finally:
+            self._out -= 1
+            self._tell_news()
         return None
 
     async def _next(self, station: Station, source: Source) -> Sequence[Job] | None:
         while not self.stopping:
-            if (batch := source.take()) is not None:
+            if (batch := self._returned.popleft() if self._returned else source.take()) is not None:
                 self._out += 1
                 return batch
             if station in self._writing:
@@ -117,53 +139,60 @@ class Engine:
         self._news = asyncio.Event()
 
     async def _point(self, station: Station, source: Source, job: Job) -> None:
-        """One point; whatever happens to it becomes a row. Raises WorkerDied, WorkerError where no worker opens."""
-        seat = await self._opened(station, job, ready=False)
+        """One point; whatever happens to it becomes a row. Raises DeviceLost."""
+        found = await self._found(station, job)
         if not job.point.spec.idle:
             job = replace(job, point=job.point.resolved(station.kind))
-        if (stored := self._stands(job, seat)) is not None:
+        if (stored := self.fates.stands(job, found.environment_id)) is not None:
             self._progress.stands(job, stored.status)
             source.learn(job, {"status": stored.status, "run_id": stored.run_id})
             return
-        await self._opened(station, job, ready=True)
+        error = await self._opened(station, job)
+        handed = self._handed(station, job)
         self._progress.begin(job, station.name)
-        folder = Path(tempfile.mkdtemp(dir=self._scratch))
-        order = self._position
-        self._position += 1
-        handed = Handed(job, new_id(), datetime.now(UTC), order, station.found(job.interpreter), folder)
         start = time.monotonic()
-        done = self._impossible(handed) or await self._measured_at(station, handed)
+        done = _unopened(error) if error else self._impossible(handed) or await self._measured_at(station, handed)
         done.facts["taken_s"] = time.monotonic() - start
         done.facts["limits"] = _limits(job, self._settings)
         await self._write(station, source, handed, done)
 
-    def _stands(self, job: Job, seat: Seat) -> Stored | None:
-        """The run in the store that makes measuring needless."""
-        environment_id = seat.found.environment_id
-        stored = None if self._settings.rerun else self._measured.run(job, environment_id)
-        if stored is not None and stored.status == "oom":
-            self._oom.learn(environment_id, job.point)
-        skipped = stored is not None and stored.facts.get("after_oom")
-        return None if skipped and not self._settings.skip_after_oom else stored
+    def _handed(self, station: Station, job: Job) -> Handed:
+        folder = Path(tempfile.mkdtemp(dir=self._scratch))
+        self._position += 1
+        return Handed(
+            job, new_id(), datetime.now(UTC), self._position - 1, station.found(job.interpreter), folder
+        )  # fmt: skip
 
-    async def _opened(self, station: Station, job: Job, ready: bool) -> Seat:
-        """The worker for a job; a few attempts, since a card may need a moment after what it has gone through."""
-        opening = station.ready if ready else station.seat
+    async def _found(self, station: Station, job: Job) -> Found:
+        """What the job's interpreter finds of the device; where it has looked before, that is enough. DeviceLost."""
+        try:
+            return (await station.seat(job.interpreter)).found
+        except (WorkerDied, WorkerError) as error:
+            if not station.has_found(job.interpreter):
+                raise DeviceLost(str(error)) from error
+            return station.found(job.interpreter)
+
+    async def _opened(self, station: Station, job: Job) -> Exception | None:
+        """Open a worker; why none opens. Raises DeviceLost where another device serves, or at the third point."""
+        failure: Exception | None = None
         for attempt in range(ATTEMPTS):
             try:
-                return await opening(job.interpreter)
-            except (WorkerDied, WorkerError):
-                if attempt == ATTEMPTS - 1:
-                    raise
+                await station.ready(job.interpreter)
+                self._failures[station] = 0
+                return None
+            except (WorkerDied, WorkerError) as error:
+                failure = error
                 await asyncio.sleep(attempt)
-        raise AssertionError
+        self._failures[station] += 1
+        if self._serving > 1 or self._failures[station] >= GIVE_UP:
+            raise DeviceLost(str(failure)) from failure
+        return failure
 
     # -- one measurement -----------------------------------------------------------------------------------------------
 
     def _impossible(self, handed: Handed) -> Measurement | None:
         """A point that need not be tried: one alike but smaller has not fitted into memory."""
-        point = handed.job.point
-        smaller = self._oom.smaller(handed.found.environment_id, point) if self._settings.skip_after_oom else None
+        smaller = self.fates.smaller(handed.job, handed.found.environment_id)
         if smaller is None:
             return None
         return Measurement("skipped", f"{smaller.label} ran out of memory already", facts={"after_oom": True})
@@ -180,23 +209,20 @@ class Engine:
         if done.lost:
             await station.dismiss(job.interpreter)
         if done.status == "oom":
-            self._oom.learn(handed.found.environment_id, job.point)
+            self.fates.oom.learn(handed.found.environment_id, job.point)
         return done
 
     async def _answer(self, station: Station, handed: Handed) -> Measurement:
         job = handed.job
         seat = await station.ready(job.interpreter)
-        if job.point.spec.idle:
-            await seat.worker.ask("call", job.point)
-            nothing = {"wall_us": "the workload does nothing"}
-            return Measurement("ok", facts={"reasons": nothing, "waited_s": seat.worker.waited_s})
         task = Task(
             job.point, job.target, job.max_step_s, job.slopes, job.recorder, job.artifacts, seat.roofs or {},
             str(handed.folder),
         )  # fmt: skip
-        if job.point.cold:
+        if job.point.cold and not job.point.spec.idle:
             return await self._cold(station, task, job)
-        done = await station.measure(seat.worker, ("warm", task), job.timeout_s)
+        way = "idle" if job.point.spec.idle else "warm"
+        done = await station.measure(seat.worker, (way, task), job.timeout_s)
         done.facts["waited_s"] = seat.worker.waited_s
         seat.points += 1
         if seat.points >= self._settings.recycle_after:
@@ -222,7 +248,7 @@ class Engine:
     async def _write(self, station: Station, source: Source, handed: Handed, done: Measurement) -> None:
         await self._written(station)
         self._writing[station] = asyncio.create_task(self._record(station, source, handed, done))
-        if station.quiet:
+        if station.quiet or self._settings.on_error == "stop":
             await self._written(station)
 
     async def _written(self, station: Station) -> None:
@@ -240,6 +266,10 @@ class Engine:
             self.stopping = True
         source.learn(handed.job, row)
         self._tell_news()
+
+
+def _unopened(error: Exception) -> Measurement:
+    return Measurement("crashed", f"no worker could be opened: {error}", facts={"unopened": True})
 
 
 def _limits(job: Job, settings: Settings) -> dict[str, float | None]:

@@ -15,8 +15,13 @@ from runner.locks import DeviceBusy
 from runner.process import WorkerDied, WorkerError
 from runner.store import StoreError
 
-EXTRAS = {"submitit_slurm": "slurm", "submitit_local": "slurm", "ray": "ray"}
-"""Launchers that come with an extra of this package, which pyproject.toml names."""
+INSTALLED_BY = {
+    "submitit_slurm": "pip install -e '.[slurm]'",
+    "submitit_local": "pip install -e '.[slurm]'",
+    "ray": "pip install -e '.[ray]'",
+    "joblib": "pip install hydra-joblib-launcher",
+}
+"""Launchers that are not built in, and what installs them, given in the repository's folder."""
 
 
 def plainly(error: Exception) -> str | None:
@@ -31,7 +36,7 @@ def wrong_input(error: Exception) -> str | None:
     """The sentence of any error raised while the command line is read and checked."""
     told = sentence(f"{error} {error.__cause__ or ''}")
     given = getattr(error, "override", None)  # Hydra's grammar says where it stumbled, not over what
-    return f"{given}: {told}" if given else told
+    return _no_override(given, told) if given else told
 
 
 @contextmanager
@@ -54,13 +59,38 @@ def sentence(text: str) -> str:
     if missing := re.search(r"Could not override '([^']+)'", text):
         return _no_such_key(missing[1])
     if group := re.search(r"Could not find '([\w/]+)/([^'/]*)'", text):
-        allowed = ", ".join(sorted(path.stem for path in (CONF / group[1]).glob("*.yaml")))
-        if group[1] == "hydra/launcher" and group[2] in EXTRAS:
-            return f"{group[1]}={group[2]}: it is not installed; pip install 'crossover[{EXTRAS[group[2]]}]'."
-        return f"{group[1]}={group[2]}: allowed is {allowed or 'nothing'}; these are the files of conf/{group[1]}."
+        return _no_such_launcher(group[2]) if group[1] == "hydra/launcher" else _no_such_choice(group[1], group[2])
     if given := re.search(r"Ambiguous value for argument '([^']+)'", text):
         return f"{given[1]}: several values make a sweep; write `python -m runner -m {given[1]}`."
     return " ".join(text.split("\n\n")[0].split())
+
+
+def _no_such_launcher(name: str) -> str:
+    if name in INSTALLED_BY:
+        cure = f"give `{INSTALLED_BY[name]}` in the folder of this project"
+        return f"hydra/launcher={name}: it is not installed; {cure}. Built in are workers and basic."
+    return f"hydra/launcher={name}: allowed are workers, basic and, once installed, {', '.join(sorted(INSTALLED_BY))}."
+
+
+def _no_such_choice(group: str, name: str) -> str:
+    """A group's option that does not exist, and those that do."""
+    allowed = sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+    these = "this is the file" if len(allowed) == 1 else "these are the files"
+    return f"{group}={name}: allowed is {', '.join(allowed) or 'nothing'}; {these} of conf/{group}."
+
+
+def _no_override(given: str, told: str) -> str:
+    """An argument that Hydra's grammar cannot read. told: where it stumbled, in its words."""
+    if "=" not in given and not given.startswith("~"):
+        return (
+            f"{given}: allowed are arguments key=value, or `doctor` alone as the first; "
+            "`python -m runner --help` names every key."
+        )
+    stumbled = re.sub(r"\s*See https://\S+.*", "", told).removeprefix(f"Error parsing override '{given}' ")
+    return (
+        f"{given}: {stumbled}; allowed is key=value with a value, a list of values, range(...) or choice(...), and "
+        f"""text with other signs in quotes of its own, key="'text'"."""
+    )
 
 
 def _no_such_key(key: str) -> str:

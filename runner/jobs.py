@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig
 
 from runner.composition import Values, expanded, plain
+from runner.words import counted
 
 if TYPE_CHECKING:
     from runner.config import Job
@@ -57,11 +59,23 @@ def as_jobs(defaults: Values, points: Sequence[Values], points_per_job: int | No
     return [[f"points={_text(differences[first : first + size])}"] for first in range(0, len(order), size)]
 
 
-def run_all(launcher: Launcher, jobs: Sequence[Sequence[str]], folder: Path) -> int:
-    """Launch all jobs and wait for them. The exit code of the whole; what went wrong is told.
+def previewed(points: int, jobs: int, points_per_job: int | None) -> str:
+    """What would be submitted. What would become of each point depends on the machine that it meets."""
+    size = POINTS_PER_JOB if points_per_job is None else points_per_job
+    return (
+        f"{counted(points, 'point')} in {counted(jobs, 'job')} of up to {size}; nothing is submitted. "
+        "On a machine like those of the jobs, dry_run=true with hydra/launcher=workers tells what each point would do."
+    )
 
-    folder: where a launcher gives each job that begins a folder. Raises what the launcher raises before one has begun.
+
+def run_all(launcher: Launcher, jobs: Sequence[Sequence[str]], folder: Path, store: str) -> int:
+    """Launch all jobs and wait for them. The exit code of the whole; how they ended is told.
+
+    folder: where a launcher gives each job that begins a folder; store: where their points go, as its user names it.
+    Raises what the launcher raises before a job has begun.
     """
+    from runner.progress import say
+
     try:
         with _all_awaited(launcher):
             ended = [each.return_value for each in launcher.launch(jobs, initial_job_idx=0)]
@@ -71,9 +85,25 @@ def run_all(launcher: Launcher, jobs: Sequence[Sequence[str]], folder: Path) -> 
         ended = [Ended(FAILED, f"A job was lost ({' '.join(str(error).split())[:300]}).")]
     for why in dict.fromkeys(each.why for each in ended if each.why):
         print(f"error: {why}", file=sys.stderr)
-    if bad := sum(each.code != 0 for each in ended):
-        print(f"{bad} of {len(jobs)} jobs left points that failed or are missing; the same command goes on.")
-    return _code([each.code for each in ended])
+    codes = [each.code for each in ended]
+    if (code := _code(codes)) != NOTHING:
+        say(_summary(codes, len(jobs), store))
+    return code
+
+
+def _summary(codes: Sequence[int], jobs: int, store: str) -> str:
+    """How the jobs ended, where their points lie, and what to do next. codes: of all, or of a launcher that broke."""
+    from runner.progress import PYTHON
+
+    well, bad = codes.count(0), len(codes) - codes.count(0)
+    ends = [f"{well} ended well"] if well else []
+    ends += [f"{bad} left points that failed or are missing"] if bad else []
+    told = ", ".join(ends) if len(codes) == jobs else "how each of them ended is not known"
+    lines = [f"{counted(jobs, 'job')}: {told}; results in {store}"]
+    if bad:
+        lines.append("What is missing, or failed for a passing reason, is measured by the same command.")
+    option = "" if store == "outputs/store" else f" --store {shlex.quote(store)}"
+    return "\n".join([*lines, f"Next: {PYTHON} -m analysis report{option}"])
 
 
 def _code(codes: Sequence[int]) -> int:

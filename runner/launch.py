@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,11 +19,12 @@ from runner.machine import Machine
 from runner.pace import Pace
 from runner.plan import Plan
 from runner.preview import Preview
-from runner.progress import Progress
+from runner.progress import Progress, say
 from runner.recording import Recording
-from runner.resume import Measured, differences
-from runner.station import Shop
-from runner.store import Store, new_id, tidy
+from runner.resume import Fates, Measured, differences
+from runner.station import Shop, Station
+from runner.store import Store, StoreError, new_id, tidy
+from runner.task import Found
 
 FAILED = 2
 STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -31,28 +33,37 @@ STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143}
 def launch(plan: Plan) -> int:
     """Measure what the store lacks of a plan. The exit code: 0, FAILED if a point failed, 130 or 143 if stopped.
 
-    Raises StoreError, WorkerDied, WorkerError and DeviceBusy where nothing could be measured.
+    Raises StoreError, WorkerDied, WorkerError, DeviceBusy and DeviceLost where nothing could be measured.
     """
     store = Store(plan.settings.store)
     if plan.settings.dry_run:
         return asyncio.run(_previewed(plan, store))
     store.check()
-    tidy(store)
     progress = Progress(plan.paces, plan.width, store.folder)
+    _tidy(store, progress)
     try:
         return asyncio.run(_launched(plan, store, progress))
     except Exception as error:
         told = plainly(error)
         if told is None or not progress.counts:
             raise
-        progress.stopped(f"Stopped by an error: {told}")
+        print(f"error: {told}", file=sys.stderr)
+        progress.stopped("Stopped by an error", progress.done)
         return FAILED
     finally:
         progress.close()
 
 
+def _tidy(store: Store, progress: Progress) -> None:
+    """Leftovers of others go; one that may not be removed is no reason not to measure."""
+    try:
+        tidy(store)
+    except StoreError as error:
+        progress.note(str(error))
+
+
 async def _previewed(plan: Plan, store: Store) -> int:
-    machine = Machine(plan, Shop(store, plan.settings, print))
+    machine = Machine(plan, Shop(store, plan.settings, say))
     try:
         await machine.look()
         Preview(plan, store, Measured.load(store), machine).print()
@@ -62,15 +73,18 @@ async def _previewed(plan: Plan, store: Store) -> int:
 
 
 async def _launched(plan: Plan, store: Store, progress: Progress) -> int:
-    sweep = Sweep(plan, store, progress)
     with _signals_cancel() as received:
+        sweep = Sweep(plan, store, progress)
         try:
             await sweep.run()
         except asyncio.CancelledError:
-            progress.stopped(f"Stopped by {received[0].name}")
+            if not received:
+                raise
+            progress.stopped(f"Interrupted by {received[0].name}", progress.counts.total() + sweep.standing())
             return STOPPED[received[0]]
     if progress.done < len(plan):
-        progress.stopped("Stopped behind a point that failed" if sweep.stopping else "Stopped without a device")
+        why = "Stopped after a point that failed" if sweep.stopping else "Stopped because devices were given up"
+        progress.stopped(why, progress.done)
         return FAILED
     progress.summary()
     return FAILED if progress.failed else 0
@@ -81,7 +95,6 @@ class Sweep:
 
     def __init__(self, plan: Plan, store: Store, progress: Progress) -> None:
         self.plan, self.store, self.progress = plan, store, progress
-        self.sweep_id = new_id()
         self.stopping = False
         self.measured = Measured.load(store)
         self.machine = Machine(plan, Shop(store, plan.settings, progress.note))
@@ -90,27 +103,42 @@ class Sweep:
         """Measure kind by kind of device. Raises what keeps it from measuring."""
         settings = self.plan.settings
         order = settings.order if settings.order == "given" else f"{settings.order}:{settings.order_seed}"
-        recording = Recording(self.store, self.sweep_id, order)
+        recording = Recording(self.store, new_id(), order)
         with tempfile.TemporaryDirectory(prefix="crossover-") as scratch:
-            engine = Engine(settings, recording, self.progress, Path(scratch))
             try:
                 await self.machine.look()
                 self._prepare()
                 for kind in self.machine.kinds():
-                    await self._run_kind(engine, kind)
-                    self.stopping = engine.stopping
+                    await self._run_kind(kind, recording, Path(scratch))
             finally:
                 await self.machine.close()
 
-    async def _run_kind(self, engine: Engine, kind: str) -> None:
+    def standing(self) -> int:
+        """How many points were in the store when the command started."""
+        fates = self._fates()
+        return sum(fates.stands(job, found.environment_id) is not None for job, found in self._jobs())
+
+    async def _run_kind(self, kind: str, recording: Recording, scratch: Path) -> None:
         if self.stopping:
             return
-        missing = any(self._is_missing(job) for batch in self._batches(kind) for job in batch)
-        async with self.machine.stations(kind, lock=missing) as stations:
+        async with self.machine.stations(kind) as stations:
             self.progress.devices = len(stations)
-            if any(station.lock is not None and station.lock.waited for station in stations):
+            if self._is_missing(kind, stations) and await self.machine.lock(stations):
                 self.measured = Measured.load(self.store)  # the one that was waited for may have done the same points
-            await engine.run(Listed(self._batches(kind)), stations, self.measured)
+            engine = Engine(self.plan.settings, recording, self.measured, self.progress, scratch)
+            engine.fates.learn((job, found.environment_id) for job, found in self._jobs())
+            await engine.run(Listed(self._batches(kind)), stations)
+            self.stopping = engine.stopping
+
+    def _fates(self) -> Fates:
+        fates = Fates(self.plan.settings, self.measured)
+        fates.learn((job, found.environment_id) for job, found in self._jobs())
+        return fates
+
+    def _jobs(self) -> Iterator[tuple[Job, Found]]:
+        """All jobs, with what has been found of the first device of their kind."""
+        jobs = self.machine.jobs() if self.machine.has_looked else ()
+        return ((job, self.machine.found(job)) for job in jobs)
 
     def _batches(self, kind: str) -> Iterator[list[Job]]:
         """The jobs of a kind of device, those together that belong on one device."""
@@ -119,14 +147,20 @@ class Sweep:
             if self.machine.kind(jobs[0]) == kind:
                 yield jobs
 
-    def _is_missing(self, job: Job) -> bool:
-        return self.plan.settings.rerun or self.measured.run(job, self.machine.found(job).environment_id) is None
+    def _is_missing(self, kind: str, stations: Sequence[Station]) -> bool:
+        """Whether there may be anything to measure: on cards that are not alike, what one has the other may lack."""
+        one = self.plan.interpreters[0]
+        if len({station.found(one).environment_id for station in stations}) > 1:
+            return True
+        fates = self._fates()
+        jobs = ((job, found) for job, found in self._jobs() if found.kind == kind)
+        return any(fates.stands(job, found.environment_id) is None for job, found in jobs)
 
     def _prepare(self) -> None:
         """What is known of the first point's environment: how long points take; whether it is a new one."""
         first = self.machine.resolved(self.plan[0])
         found = self.machine.found(first)
-        self.progress.pace = Pace(self.measured.seconds(found.environment_id))
+        self.progress.pace = Pace(self.measured.seconds(found.environment_id, first.target.target_frac))
         before = self.measured.before(found.environment_id, found.kind)
         environment = None if before is None else self.store.environment(before)
         if environment is not None and len(self.plan.interpreters) == 1:
@@ -168,3 +202,5 @@ def _signals_cancel() -> Iterator[list[signal.Signals]]:
     finally:
         for number in STOPPED if in_main_thread else ():
             loop.remove_signal_handler(number)
+            if received:  # the command is ending as it was told to; a further one must not cut that short
+                signal.signal(number, signal.SIG_IGN)

@@ -6,9 +6,11 @@ The kernel drops the lock with the last process that holds it, however that one 
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import shlex
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -65,16 +67,15 @@ def _folder() -> Path:
 
 
 def _open(path: Path) -> int:
-    """The lock's file; whoever made it, everybody may sign in it."""
+    """The lock's file; whoever made it, everybody may sign in it. A link is followed nowhere."""
     try:
-        return os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        pass
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
         os.fchmod(handle, 0o666)
     except FileExistsError:
-        return os.open(path, os.O_RDWR)
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is no file, so that it cannot be a lock", str(path))
     return handle
 
 

@@ -84,10 +84,10 @@ def _guarded(body: Body, task: Task, device: Device, clock: Clock) -> Measuremen
         done = Measurement("skipped", str(skip))
         facts["estimate_s"] = skip.estimate_s
     except Exception as error:
-        done = Measurement(*_failure(error), lost=_is_lost(device))
+        done = Measurement(*_failure(error))
     facts["elapsed_s"] = (clock() - start) / 1e9
     facts["worker_bytes"] = host.resident_bytes()
-    return replace(done, facts=facts)
+    return replace(done, facts=facts, lost=_is_lost(device))
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ class Plan(Sequence[Job]):
         self.interpreters: list[Interpreter] = []
         self._leaders = array("L")  # index of the first point of each batch, and those that go with it
         self._followers: dict[int, list[int]] = {}
+        self._turns = array("L")  # of each index, which of the points it is
         self._check(command_values(first))
 
     def __len__(self) -> int:
@@ -41,14 +42,14 @@ class Plan(Sequence[Job]):
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(len(self)))]
-        return Job.checked(self._points[index], index)
+        return Job.checked(self._points[index], index, self._turns[index])
 
     def __iter__(self) -> Iterator[Job]:
-        return (Job.checked(values, index) for index, values in enumerate(self._points))
+        return (self[index] for index in range(len(self)))
 
     def _check(self, command: tuple[object, ...]) -> None:
         """Every point; those are together that differ in nothing but their interpreter."""
-        leaders: dict[int, int] = {}
+        turns: dict[int, int] = {}
         for index, values in enumerate(self._points):
             if (here := command_values(values)) != command:
                 raise _several(command, here)
@@ -58,11 +59,12 @@ class Plan(Sequence[Job]):
             self.width = max(self.width, len(job.label))
             if job.interpreter not in self.interpreters:
                 self.interpreters.append(job.interpreter)
-            leader = leaders.setdefault(hash(_but_interpreter(job)), index)
-            if leader == index:
+            turn = turns.setdefault(hash(_but_interpreter(job)), len(self._leaders))
+            self._turns.append(turn)
+            if turn == len(self._leaders):
                 self._leaders.append(index)
             else:
-                self._followers.setdefault(leader, []).append(index)
+                self._followers.setdefault(self._leaders[turn], []).append(index)
 
     def batches(self) -> Iterator[tuple[int, ...]]:
         """Indices in the order in which they are handed out. Those of a batch belong on one device, one after another.
@@ -91,4 +93,5 @@ def _several(first: tuple[object, ...], other: tuple[object, ...]) -> PointError
     name, here, there = next(
         (name, here, there) for name, here, there in zip(OF_A_COMMAND, first, other, strict=True) if here != there
     )
-    return PointError(f"{name}={here},{there}: allowed is one value a sweep; for example {name}={here}.")
+    one, two = (str(each).lower() if isinstance(each, bool) else each for each in (here, there))
+    return PointError(f"{name}={one},{two}: allowed is one value a sweep; for example {name}={one}.")

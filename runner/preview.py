@@ -8,11 +8,14 @@ from runner.config import Job
 from runner.machine import Machine
 from runner.pace import Pace, kind_of
 from runner.plan import Plan
-from runner.progress import clock
-from runner.resume import Measured, OutOfMemory
+from runner.progress import clock, say
+from runner.resume import Fates, Measured
 from runner.station import as_roofs
 from runner.store import Store
 from runner.workloads import predicted_step_s
+
+START_S = 10.0
+"""Seconds until the first point: a worker starts, opens its device, rehearses, measures roofs once."""
 
 
 class Preview:
@@ -20,9 +23,10 @@ class Preview:
 
     def __init__(self, plan: Plan, store: Store, measured: Measured, machine: Machine) -> None:
         self.plan, self.store, self.measured, self.machine = plan, store, measured, machine
+        self.fates = Fates(plan.settings, measured)
+        self.fates.learn((job, machine.found(job).environment_id) for job in machine.jobs())
         self.roofs: dict[str, dict[tuple[str, str | None], float]] = {}
-        self.oom = OutOfMemory()
-        self.left: Counter[tuple[str, str]] = Counter()
+        self.left: Counter[tuple[str, str, str]] = Counter()
 
     def print(self) -> None:
         """A line a point, then the sum."""
@@ -30,34 +34,39 @@ class Preview:
         for position, job in enumerate(self.machine.jobs(), 1):
             fate = self.fate(job)
             counts[fate.partition(":")[0]] += 1
-            print(f"[{position:{len(str(len(self.plan)))}}/{len(self.plan)}] {job.label:{self.plan.width}}  {fate}")
-        print(", ".join(f"{count} {fate}" for fate, count in counts.items()) + f"; about {clock(self.seconds())}.")
+            say(f"[{position:{len(str(len(self.plan)))}}/{len(self.plan)}] {job.label:{self.plan.width}}  {fate}")
+        about = f"; about {clock(self.seconds())}, {self.basis()}" if self.left else ""
+        say(", ".join(f"{count} {fate}" for fate, count in counts.items()) + about + ".")
 
     def fate(self, job: Job) -> str:
         """`to measure`, `measured before`, or `to skip`, with the reason."""
         environment_id = self.machine.found(job).environment_id
-        stored = None if self.plan.settings.rerun else self.measured.run(job, environment_id)
-        if stored is not None:
-            if stored.status == "oom":
-                self.oom.learn(environment_id, job.point)
-            return "measured before: " + (
-                stored.status if stored.status == "ok" else f"{stored.status}, {stored.reason}"
-            )
-        smaller = self.oom.smaller(environment_id, job.point) if self.plan.settings.skip_after_oom else None
-        if smaller is not None:
+        if (stored := self.fates.stands(job, environment_id)) is not None:
+            told = stored.status if stored.status == "ok" else f"{stored.status}, {stored.reason}"
+            return f"measured before: {told}"
+        if (smaller := self.fates.smaller(job, environment_id)) is not None:
             return f"to skip: {smaller.label} ran out of memory already"
         predicted_s = self._predicted_s(job, environment_id)
         if predicted_s is not None and predicted_s > job.max_step_s:
             return f"to skip: a step is predicted to take {predicted_s:.3g} s, above max_step_s={job.max_step_s:g}"
-        self.left[environment_id, kind_of(job.point)] += 1
+        self.left[self.machine.kind(job), environment_id, kind_of(job.point)] += 1
         return "to measure"
 
     def seconds(self) -> float:
-        """How long the points that are left will take, by those of the store."""
+        """How long the points that are left will take, by those of the store, the start included."""
         total = 0.0
-        for (environment_id, kind), count in self.left.items():
-            total += Pace(self.measured.seconds(environment_id)).seconds({kind: count})
-        return total
+        for (kind, environment_id, pace), count in self.left.items():
+            devices = len(self.machine.indices(kind))
+            total += Pace(self._history(environment_id)).seconds({pace: count}, devices)
+        return total + START_S * len({kind for kind, *_ in self.left if kind != "none"})
+
+    def basis(self) -> str:
+        """What the estimate rests on."""
+        known = {pace for _, environment_id, pace in self.left if pace in self._history(environment_id)}
+        return "by points measured here before" if known == {pace for *_, pace in self.left} else "by rule of thumb"
+
+    def _history(self, environment_id: str) -> dict[str, float]:
+        return self.measured.seconds(environment_id, self.plan[0].target.target_frac)
 
     def _predicted_s(self, job: Job, environment_id: str) -> float | None:
         if environment_id not in self.roofs:

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runner.task import Interpreter
+from runner.task import PROTOCOL, Interpreter
 
 LAST_LINES = 3
 END_S = 5.0
 POLL_S = 0.005
 OWN = Interpreter()
-PROTOCOL = 4  # what every Python that torch supports can read
 
 # The worker's Python finds the package `runner` by this path alone: its own packages stay its own.
 _START = """

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,13 @@ from runner import tables
 from runner.config import Job
 from runner.law import BALANCED, DEVICE, OVERHEAD, SERIAL
 from runner.pace import Pace, kind_of
+from runner.resume import is_failure
 
+HERE = os.environ.get("PWD", "")
 MANY = 1000
+BAR_COLUMNS = 20
+PYTHON = "python" if shutil.which("python") == sys.executable else shlex.quote(sys.executable.removeprefix(f"{HERE}/"))
+"""As a user would call this interpreter from this folder."""
 COLOURS = {OVERHEAD: "yellow", DEVICE: "blue", BALANCED: "green", SERIAL: "magenta"}
 
 
@@ -31,7 +38,7 @@ class Progress:
         self.before: Counter[str] = Counter()
         self._ended = self.started
         self._now: dict[str, str] = {}
-        self._bar = _Bar(self.total) if sys.stdout.isatty() else None
+        self._bar = _Bar(self.total) if sys.stdout is not None and sys.stdout.isatty() else None
 
     @property
     def done(self) -> int:
@@ -41,7 +48,7 @@ class Progress:
     @property
     def failed(self) -> int:
         """Points that failed, now or before."""
-        return sum(count for counts in (self.counts, self.before) for status, count in counts.items() if _bad(status))
+        return _failures(self.counts) + _failures(self.before)
 
     def begin(self, job: Job, device: str) -> None:
         """A point is handed out."""
@@ -72,23 +79,26 @@ class Progress:
     def summary(self) -> None:
         """What was done, where it lies, and what to look at next."""
         self.close()
-        seconds = time.monotonic() - self.started
-        skipped, bad = self.counts["skipped"], sum(count for status, count in self.counts.items() if _bad(status))
-        ok = self.counts.total() - skipped - bad
-        self._say(f"{ok} ok, {bad} failed, {skipped} skipped in {seconds:.1f} s; results in {self.store}")
+        if self.counts:
+            seconds = time.monotonic() - self.started
+            skipped, bad = self.counts["skipped"], _failures(self.counts)
+            ok = self.counts.total() - skipped - bad
+            self._say(f"{ok} ok, {bad} failed, {skipped} skipped in {seconds:.1f} s; results in {self.store}")
+        else:
+            self._say(f"Nothing is left to measure; results in {self.store}")
         if self.before:
             told_before = ", ".join(f"{count} {status}" for status, count in sorted(self.before.items()))
             self._say(f"Measured before: {told_before}; rerun=true measures again.")
         option = "" if str(self.store) == "outputs/store" else f" --store {shlex.quote(str(self.store))}"
         if self.counts.total() > MANY:
-            self._say(f"python -m runner.store compact{option} makes so many runs quick to read.")
-        self._say(f"Next: python -m analysis report{option}")
+            self._say(f"{PYTHON} -m runner.store compact{option} makes so many runs quick to read.")
+        self._say(f"Next: {PYTHON} -m analysis report{option}")
 
-    def stopped(self, why: str) -> None:
+    def stopped(self, why: str, done: int) -> None:
         """The sweep ends before its last point: what is done, and the command that goes on."""
         self.close()
-        self._say(f"{why}: {self.done} of {self.total} points are done; results in {self.store}")
-        self._say(f"The same command goes on: {shlex.join(['python', '-m', 'runner', *sys.argv[1:]])}")
+        self._say(f"{why}: {done} of {self.total} points are done; results in {self.store}")
+        self._say(f"The same command goes on: {command()}")
 
     def _learn(self, job: Job, row: dict[str, Any]) -> None:
         """What the point took on its device, with all that went before it since the last one."""
@@ -100,9 +110,8 @@ class Progress:
 
     def _draw(self) -> None:
         if self._bar is not None:
-            self._bar.draw(
-                self.done, self.failed, self.pace.seconds(self.left, self.devices), ", ".join(self._now.values())
-            )
+            left_s = self.pace.seconds(self.left, self.devices)
+            self._bar.draw(self.done, self.failed, left_s, ", ".join(self._now.values()))
 
     def close(self) -> None:
         """Take the bar away."""
@@ -111,14 +120,25 @@ class Progress:
             self._bar = None
 
     def _say(self, text: str) -> None:
-        """Print; where that fails (`| head`, a full disk), the sweep goes on in silence."""
-        try:
-            if self._bar is not None:
-                self._bar.print(text)
-            else:
-                print(text, flush=True)
-        except OSError:  # nobody reads any more, or the log's disk is full
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say(text, self._bar.print if self._bar is not None else print)
+
+
+def say(text: str, how: Callable[[str], object] = print) -> None:
+    """Print a line; where that fails (`| head`, a full disk, a closed or an ASCII output), go on in silence."""
+    if sys.stdout is None:
+        return
+    try:
+        how(text)
+        sys.stdout.flush()
+    except UnicodeEncodeError:
+        how(text.encode("ascii", "replace").decode())
+    except OSError:  # nobody reads any more, or the log's disk is full
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def command() -> str:
+    """The command that was given, to be given again."""
+    return shlex.join([PYTHON, "-m", "runner", *sys.argv[1:]])
 
 
 class _Bar:
@@ -130,7 +150,8 @@ class _Bar:
         from rich.progress import Progress as Rich
 
         self._console = Console(highlight=False, soft_wrap=True)
-        columns = (BarColumn(20), MofNCompleteColumn(), TextColumn("{task.description}"))
+        self._total = total
+        columns = (BarColumn(BAR_COLUMNS), MofNCompleteColumn(), TextColumn("{task.description}"))
         self._rich = Rich(*columns, console=self._console, auto_refresh=False, transient=True)
         self._task = self._rich.add_task("starting", total=total)
         self._rich.start()
@@ -146,9 +167,12 @@ class _Bar:
         self._console.print(line)
 
     def draw(self, done: int, failed: int, left_s: float, now: str) -> None:
-        """Draw once."""
-        bad = f"{failed} failed · " if failed else ""
-        self._rich.update(self._task, completed=done, description=f"{bad}{clock(left_s)} left · {now}")
+        """Draw once. What is measured now is cut where the line ends."""
+        told = [f"{failed} failed"] if failed else []
+        told += [f"{clock(left_s)} left"] + ([now] if now else [])
+        room = max(10, self._console.width - BAR_COLUMNS - 2 * len(str(self._total)) - 5)
+        text = " · ".join(told)
+        self._rich.update(self._task, completed=done, description=text if len(text) <= room else f"{text[: room - 1]}…")
         self._rich.refresh()
 
     def close(self) -> None:
@@ -156,8 +180,8 @@ class _Bar:
         self._rich.stop()
 
 
-def _bad(status: str) -> bool:
-    return status not in ("ok", "skipped")
+def _failures(counts: Counter[str]) -> int:
+    return sum(count for status, count in counts.items() if is_failure(status))
 
 
 def told(row: dict[str, Any]) -> str:
@@ -188,8 +212,13 @@ def _warnings(facts: dict[str, Any]) -> list[str]:
 
 
 def _us(value: list[float]) -> str:
-    """Three significant digits, and half the interval's width in percent."""
-    return f"{duration(value[0])} ±{(value[2] - value[1]) / 2 / value[0]:.1%}" if value[0] else "0 us"
+    """At most three digits, and half the interval's width in percent; where that says nothing, the interval."""
+    if not value[0]:
+        return "0 us"
+    half_width_frac = (value[2] - value[1]) / 2 / value[0]
+    if half_width_frac > 1:
+        return f"{duration(value[0])} ({duration(value[1])} to {duration(value[2])})"
+    return f"{duration(value[0])} ±{half_width_frac:.1%}"
 
 
 def duration(us: float) -> str:

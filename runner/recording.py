@@ -54,17 +54,27 @@ class Recording:
             done.facts["artifacts"] = self._keep(job.point, identity.run_id, done)
         if job.interpreter.python or job.interpreter.env:
             done.facts["interpreter"] = {"python": job.interpreter.python, "env": dict(job.interpreter.env)}
+        self._write_environment(found)
         row = tables.run_row(job.point, identity, done, profiled.window, profiled.streams, found.attributes)
         self.store.write_run(tables.runs_frame([row]), profiled.frame)
         shutil.rmtree(handed.folder, ignore_errors=True)
         return row
+
+    def _write_environment(self, found: Found) -> None:
+        """Where it is not there, also if somebody has emptied the store meanwhile."""
+        if not self.store.environment_path(found.environment_id).exists():
+            self.store.write_environment(tables.environment_frame(found.columns))
 
     def _keep(self, point: Point, run_id: str, done: Measurement) -> dict[str, str]:
         name = f"{point.file_name}_{run_id}"
         kept = {}
         for number, trace in enumerate(done.traces):
             suffix = "" if number == 0 else f"_{number}"
-            content = gzip.compress(Path(trace).read_bytes())
+            try:
+                content = gzip.compress(Path(trace).read_bytes())
+            except OSError as error:  # the disk of temporary files was full, say; the times stand
+                kept[f"missing{suffix}"] = str(error)
+                continue
             kept[f"trace{suffix}"] = self.store.write_artifact(self.sweep_id, f"{name}{suffix}.json.gz", content)
         if done.table is not None:
             kept["table"] = self.store.write_artifact(self.sweep_id, f"{name}.txt", done.table.encode())

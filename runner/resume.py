@@ -10,14 +10,16 @@ from typing import Any
 
 import polars as pl
 
-from runner.config import Job
+from runner.config import Job, Settings
 from runner.point import Point
 from runner.store import Store
+from runner.workloads import WORKLOADS
 
 COLUMNS = (
     "run_id", "point_id", "environment_id", "source", "workload", "size", "batch", "compile", "warmup", "device",
     "params", "status", "reason", "host_slope", "facts",
 )  # fmt: skip
+IDLE = [name for name, workload in WORKLOADS.items() if workload.idle]
 ENDED_BY_OTHERS = ("SIGKILL", "SIGTERM", "SIGHUP", "SIGINT")
 """Signals that somebody sends, or the kernel when memory runs out: the next time may be another one."""
 
@@ -32,9 +34,19 @@ class Stored:
     slopes: bool
     facts: Mapping[str, Any]
 
-    def will_do(self, job: Job) -> bool:
-        """Whether measuring again, as the job wants it, could tell nothing more."""
-        return _ANSWERS[self.status](self, job)
+    def will_do(self, job: Job, memory_limit_bytes: int | None = None) -> bool:
+        """Whether measuring again, as the job wants it and under this limit, could tell nothing more."""
+        limited = self.status in ("oom", "crashed") and self._limit_was_lower(memory_limit_bytes)
+        return not limited and _ANSWERS[self.status](self, job)
+
+    @property
+    def after_oom(self) -> bool:
+        """Whether it was skipped because one alike but smaller had run out of memory."""
+        return bool(self.facts.get("after_oom"))
+
+    def _limit_was_lower(self, memory_limit_bytes: int | None) -> bool:
+        then = self.facts.get("limits", {}).get("memory_limit_bytes")
+        return then is not None and (memory_limit_bytes is None or memory_limit_bytes > then)
 
     def _strict_enough(self, job: Job) -> bool:
         measure = self.facts.get("measure")
@@ -48,9 +60,7 @@ class Stored:
         return "slopes_every" in self.facts.get("reasons", {}).get("host_slope", "")
 
     def _still_skipped(self, job: Job) -> bool:
-        if self.facts.get("after_oom"):
-            return True
-        return (self.facts.get("estimate_s") or 0.0) > job.max_step_s
+        return self.after_oom or (self.facts.get("estimate_s") or 0.0) > job.max_step_s
 
     def _timeout_was_as_long(self, job: Job) -> bool:
         return self.facts.get("limits", {}).get("point_timeout_s", 0.0) >= job.timeout_s
@@ -59,7 +69,7 @@ class Stored:
         return not self.facts.get("condition", {}).get("other_processes")
 
     def _crashed_by_itself(self, _: Job) -> bool:
-        return self.facts.get("signal") not in ENDED_BY_OTHERS
+        return self.facts.get("signal") not in ENDED_BY_OTHERS and not self.facts.get("unopened")
 
     def _failed(self, _: Job) -> bool:
         return True
@@ -83,11 +93,15 @@ class Measured:
         """Everything that is live in the store."""
         return cls(store.live_runs(COLUMNS))
 
-    def run(self, job: Job, environment_id: str) -> Stored | None:
+    def run(self, job: Job, environment_id: str, memory_limit_bytes: int | None = None) -> Stored | None:
         """The latest run of a job's point that will do, ok ones first; None = it must be measured. Device resolved."""
         runs = self._of(environment_id).get(job.point.point_id, [])
-        good = [run for run in runs if run.will_do(job)]
+        good = [run for run in runs if run.will_do(job, memory_limit_bytes)]
         return next((run for run in reversed(good) if run.status == "ok"), good[-1] if good else None)
+
+    def has_oom(self, environment_id: str) -> bool:
+        """Whether any point has run out of memory in an environment."""
+        return any(run.status == "oom" for runs in self._of(environment_id).values() for run in runs)
 
     def _of(self, environment_id: str) -> dict[str, list[Stored]]:
         if environment_id not in self._known:
@@ -97,21 +111,23 @@ class Measured:
 
     def before(self, environment_id: str, device: str) -> str | None:
         """The environment of the latest run on this kind of device, if none was made in this one yet."""
-        runs = self._runs.filter((pl.col("device") == device) & (pl.col("workload") != "noop"))
+        runs = self._runs.filter((pl.col("device") == device) & ~pl.col("workload").is_in(IDLE))
         if runs.is_empty() or not runs.filter(pl.col("environment_id") == environment_id).is_empty():
             return None
         return str(runs["environment_id"][-1])
 
-    def seconds(self, environment_id: str) -> dict[str, float]:
-        """Median seconds of a point by its kind of pace, of the ok runs in an environment."""
+    def seconds(self, environment_id: str, target_frac: float) -> dict[str, float]:
+        """Median seconds of a point by its kind of pace, of the ok runs in an environment that had the same target."""
         kind = (
-            pl.when(pl.col("workload") == "noop").then(pl.lit("idle"))
+            pl.when(pl.col("workload").is_in(IDLE)).then(pl.lit("idle"))
             .when(pl.col("warmup") == "false").then(pl.lit("cold"))
             .when(pl.col("compile") == "false").then(pl.lit("eager"))
             .otherwise(pl.lit("compiled"))
         )  # fmt: skip
         taken = pl.col("facts").str.json_path_match("$.taken_s").cast(pl.Float64, strict=False)
-        runs = self._runs.filter((pl.col("environment_id") == environment_id) & (pl.col("status") == "ok"))
+        target = pl.col("facts").str.json_path_match("$.measure.target_frac").cast(pl.Float64, strict=False)
+        alike = (target == target_frac) | target.is_null()  # cold points have no target
+        runs = self._runs.filter((pl.col("environment_id") == environment_id) & (pl.col("status") == "ok") & alike)
         rows = runs.group_by(kind.alias("kind")).agg(taken.median().alias("s")).drop_nulls().iter_rows()
         return dict(rows)
 
@@ -120,21 +136,41 @@ def _by_point(rows: Iterable[dict[str, Any]]) -> dict[str, list[Stored]]:
     found: dict[str, list[Stored]] = defaultdict(list)
     for row in rows:
         if row["status"] in _ANSWERS:
-            facts = json.loads(row["facts"] or "{}")
+            facts = _facts(row["facts"])
+            if facts is None:
+                continue
             slopes = row["host_slope"] is not None
             found[row["point_id"]].append(Stored(row["run_id"], row["status"], row["reason"], slopes, facts))
     return found
 
 
+def _facts(text: str | None) -> dict[str, Any] | None:
+    """The facts of a run; None where another program has written something else there: then it is no run of ours."""
+    try:
+        facts = json.loads(text or "{}")
+    except ValueError:
+        return None
+    shaped = ("measure", "limits", "condition", "reasons")
+    if not isinstance(facts, dict) or not all(isinstance(facts.get(name) or {}, dict) for name in shaped):
+        return None
+    measure = facts.get("measure")
+    return facts if measure is None or {"target_frac", "limit_s"} <= set(measure) else None
+
+
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """What sets two environments apart, in words: `torch 2.12.0 -> 2.13.0`."""
     names = [name for name in now if name not in ("environment_id", "memory_bytes", "versions", "variables")]
-    told = [f"{name} {before.get(name)} -> {now[name]}" for name in names if before.get(name) != now[name]]
+    told = [_turned(name, before.get(name), now[name]) for name in names if before.get(name) != now[name]]
     for name in ("versions", "variables"):
         old, new = (json.loads(each.get(name) or "{}") for each in (before, now))
         keys = sorted(key for key in {*old, *new} if old.get(key) != new.get(key) and key != "torch")
-        told += [f"{key} {old.get(key)} -> {new.get(key)}" for key in keys]
+        told += [_turned(key, old.get(key), new.get(key)) for key in keys]
     return ", ".join(told)
+
+
+def _turned(name: str, before: object, now: object) -> str:
+    old, new = ("unset" if each is None else each for each in (before, now))
+    return f"{name} {old} -> {new}"
 
 
 class OutOfMemory:
@@ -151,6 +187,35 @@ class OutOfMemory:
         """A point that is alike, no larger in size or batch, and did not fit."""
         seen = self._points.get(_series(environment_id, point), [])
         return next((each for each in seen if each != point and _at_most(each, point)), None)
+
+
+class Fates:
+    """What becomes of a point: it stands in the store, it need not be tried, or it is measured."""
+
+    def __init__(self, settings: Settings, measured: Measured) -> None:
+        self._settings, self._measured = settings, measured
+        self.oom = OutOfMemory()
+
+    def stands(self, job: Job, environment_id: str) -> Stored | None:
+        """The run in the store that makes measuring needless. The job's device is resolved."""
+        if self._settings.rerun:
+            return None
+        stored = self._measured.run(job, environment_id, self._settings.memory_limit_bytes)
+        if stored is not None and stored.after_oom and self.smaller(job, environment_id) is None:
+            return None  # what kept it from being tried is over
+        return stored
+
+    def smaller(self, job: Job, environment_id: str) -> Point | None:
+        """A point that is alike but smaller and has not fitted into memory, if that is reason enough."""
+        return self.oom.smaller(environment_id, job.point) if self._settings.skip_after_oom else None
+
+    def learn(self, jobs: Iterable[tuple[Job, str]]) -> None:
+        """Which points of the store have run out of memory, and would again: jobs with their environment."""
+        for job, environment_id in jobs:
+            if self._measured.has_oom(environment_id):
+                stored = self.stands(job, environment_id)
+                if stored is not None and stored.status == "oom":
+                    self.oom.learn(environment_id, job.point)
 
 
 def _series(environment_id: str, point: Point) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +19,7 @@ from runner.store import Store
 from runner.task import Found, Interpreter, Measurement
 
 SAMPLE_S = 0.05
-OPEN_S = 300.0
+OPEN_S = 120.0
 """Seconds in which a worker must have looked, opened its device, rehearsed, measured roofs: each a few, if it works."""
 Roofs = dict[tuple[str, str | None], float]
 
@@ -46,7 +46,7 @@ class Shop:
 
 
 class Station:
-    """One device. `seat` finds or starts a worker, `ready` lets it use the device, `ask` gives it work."""
+    """One device. `seat` finds or starts a worker, `ready` lets it use the device, `measure` gives it work."""
 
     def __init__(self, shop: Shop, word: str, index: int = 0) -> None:
         self.shop, self.word, self.index = shop, word, index
@@ -80,6 +80,10 @@ class Station:
         """What a worker of this interpreter has said of the device when it last looked."""
         return self._found[interpreter]
 
+    def has_found(self, interpreter: Interpreter) -> bool:
+        """Whether a worker of this interpreter has ever looked."""
+        return interpreter in self._found
+
     # -- workers -------------------------------------------------------------------------------------------------------
 
     async def seat(self, interpreter: Interpreter) -> Seat:
@@ -97,6 +101,9 @@ class Station:
             except BaseException:
                 await worker.close()
                 raise
+            if self._found and found.attributes.get("device_uuid") != self.uuid:
+                await worker.close()
+                raise WorkerError(f"{self.name}: {_told(interpreter)} numbers the cards in another way; use devices=.")
             self._found[interpreter] = found
             self._seats[interpreter] = Seat(worker, found)
         return self._seats[interpreter]
@@ -147,12 +154,12 @@ class Station:
 
     async def _hold(self, worker: WorkerProcess) -> None:
         if self.lock is not None:
-            await worker.ask("hold", None, [self.lock.handle])
+            await _in_time(worker, "hold", None, [self.lock.handle])
 
     async def _open(self, seat: Seat) -> Roofs:
-        self.shop.store.write_environment(tables.environment_frame(seat.found.columns))
         if self.kind == "none":
             return {}
+        await self.take_lock()
         await self._hold(seat.worker)
         await _in_time(seat.worker, "open", (self.kind, self.index))
         await _in_time(seat.worker, "rehearse")
@@ -196,13 +203,19 @@ class Station:
         return done
 
 
-async def _in_time(worker: WorkerProcess, what: str, argument: Any = None) -> Any:
+async def _in_time(worker: WorkerProcess, what: str, argument: Any = None, handles: Sequence[int] = ()) -> Any:
     """A worker's answer to a request that takes seconds. Raises WorkerDied (WorkerHangs) and WorkerError."""
     try:
         async with asyncio.timeout(OPEN_S):
-            return await worker.ask(what, argument)
+            return await worker.ask(what, argument, handles)
     except TimeoutError:
         raise WorkerHangs(f"no answer to {what} within {OPEN_S:g} s{worker.last_words()}") from None
+
+
+def _told(interpreter: Interpreter) -> str:
+    return " ".join(
+        [f"python={interpreter.python or 'null'}", *(f"env.{name}={value}" for name, value in interpreter.env)]
+    )
 
 
 def as_roofs(frame: Any) -> Roofs:

@@ -8,6 +8,9 @@ from typing import Any
 from runner.point import Point
 from runner.rounds import Sample, Target
 
+PROTOCOL = 4
+"""Of pickle, between parent and worker: what every Python that torch supports can read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recorder:

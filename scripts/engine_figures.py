@@ -1,7 +1,7 @@
 """What sweeps cost, from their stores alone: `python scripts/engine_figures.py STORE...`.
 
 A line a sweep: points, cards, seconds from the first point handed out to the last answer, and what became of them. Then
-every sweep of more than one card against each sweep of one that has the same points.
+each sweep of one card against every later one of the same points in the same environment, measured alike.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from analysis import open_store
 
 QUERY = """
-SELECT sweep_id, point_id, device_index, started_at, taken_s, measured_s, waited_s, worker_bytes, status,
-       device_us, wall_us, wall_us_low, wall_us_high, issue_us, host_contended
+SELECT sweep_id, point_id, environment_id, measure, device_index, started_at, taken_s, measured_s, waited_s,
+       worker_bytes, status, device_us, wall_us, wall_us_low, wall_us_high, issue_us, host_contended
 FROM runs WHERE source = 'sweep' ORDER BY sweep_id, started_at
 """
 
@@ -37,6 +37,11 @@ class Sweep:
         """From the first point handed out to the last answer."""
         starts = [run["started_at"].timestamp() for run in self.runs]
         return max(start + run["taken_s"] for start, run in zip(starts, self.runs, strict=True)) - starts[0]
+
+    @property
+    def kind(self) -> set[tuple[str, str]]:
+        """Where and how it was measured."""
+        return {(run["environment_id"], run["measure"]) for run in self.runs}
 
     @property
     def by_point(self) -> dict[str, dict[str, Any]]:
@@ -65,8 +70,8 @@ def told(sweep: Sweep) -> str:
         f"{sweep.span_s / len(sweep.runs):.3f} s each",
         f"median of steps up to 100 us {statistics.median(short):.2f} s" if short else "no step below 100 us",
         f"{measured / sweep.cards / sweep.span_s:.0%} in measured steps",
-        f"a device waits {statistics.median(waits):.1f} ms, at most {max(waits[1:], default=0):.1f}",
-        f"worker {memory[0]:.0f} MB at the first point, {memory[-1]:.0f} MB at the last",
+        f"a device waits {statistics.median(waits or [0]):.1f} ms, at most {max(waits[1:], default=0):.1f}",
+        f"worker {memory[0]:.0f} MB at the first point, {memory[-1]:.0f} MB at the last" if memory else "",
     ]
     return f"{sweep.sweep_id}: " + "; ".join(parts)
 
@@ -81,7 +86,7 @@ def against(one: Sweep, many: Sweep) -> str:
     return (
         f"{many.sweep_id} on {many.cards} against {one.sweep_id} on {one.cards}: "
         f"{one.span_s / many.span_s:.2f} times as fast; device_us within 3 % at {near} of {len(device)} points "
-        f"(median ratio {statistics.median(device):.3f}); wall intervals overlap at {overlap} of {len(pairs)} "
+        f"(median ratio {statistics.median(device or [0]):.3f}); wall intervals overlap at {overlap} of {len(pairs)} "
         f"(median ratio {statistics.median(wall):.3f})"
     )
 
@@ -91,9 +96,9 @@ def main(stores: list[str]) -> None:
     found = [sweep for store in stores for sweep in sweeps(store) if any(run["worker_bytes"] for run in sweep.runs)]
     for sweep in found:
         print(told(sweep))
-    for one in found:
-        for other in found:
-            if one is not other and other.cards >= one.cards == 1 and set(one.by_point) == set(other.by_point):
+    for place, one in enumerate(found):
+        for other in found[place + 1 :]:
+            if one.cards == 1 and one.kind == other.kind and len({*one.by_point} & {*other.by_point}) > 100:
                 print(against(one, other))
 
 

@@ -33,7 +33,12 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no such parameter": (["workload.ops=3"], "workload.ops"),
     "no such sweep": (["+experiment=nope"], "experiment=nope: allowed is article"),
     "two sweeps": (["-m", "+experiment=first,article"], "experiment: one ready sweep"),
-    "grammar": (["size=["], "size"),
+    "grammar": (["size=["], "allowed is key=value with a value, a list of values, range(...) or choice(...)"),
+    "no key": (["check"], "check: allowed are arguments key=value, or `doctor` alone as the first"),
+    "range in a list": (["-m", "size=range(8,72,4),3000"], "size=range(8,72,4),3000: allowed is a list of values, or"),
+    "jobs without -m": (["hydra/launcher=basic"], "write `python -m runner -m hydra/launcher=basic ...`"),
+    "no such launcher": (["-m", "hydra/launcher=pbs"], "hydra/launcher=pbs: allowed are workers, basic and, once inst"),
+    "one choice": (["profiler=nope"], "profiler=nope: allowed is default; this is the file of conf/profiler."),
     "no point": (["points=[]"], "points=[]: allowed is null or a list of mappings"),
     "workload of a point": (["points=[{workload:noop}]"], "workload=noop: allowed is a mapping with a name"),
     "reference": (["size=${nope}"], "nope"),
@@ -72,6 +77,42 @@ def test_help_and_cfg_run_nothing() -> None:
     told = [run("--help"), run("--cfg", "job")]
     assert [each.returncode for each in told] == [0, 0]
     assert all("max_step_s: 5" in each.stdout for each in told)
+
+
+def test_help_shows_how_to_begin() -> None:
+    """Examples, exit codes, every key with its comment; neither Hydra's name nor what is for jobs alone."""
+    told = run("--help").stdout
+    for part in (
+        "python -m runner -m size=64,4096",
+        "+experiment=first",
+        "dry_run=true",
+        "doctor",
+        "exit code: 0 well",
+    ):
+        assert part in told
+    keys = (ROOT / "conf/config.yaml").read_text().partition("# -- axes")[2].partition("points:")[0]
+    assert keys.strip() in told
+    assert "points:" not in told and "Hydra" not in told and "$" not in told
+
+
+def test_dry_run_submits_nothing(tmp_path: Path) -> None:
+    """With a launcher that runs jobs: how many there would be, exit code 0, no job and no store."""
+    asked = ("hydra/launcher=basic", "hydra.sweeper.points_per_job=2", f"hydra.sweep.dir={tmp_path / 'jobs'}")
+    done = run("-m", *asked, "workload=noop", "seed=1,2,3", "dry_run=true", f"store={tmp_path / 'store'}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("3 points in 2 jobs of up to 2; nothing is submitted.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_jobs_end_with_their_result(tmp_path: Path) -> None:
+    """Behind the jobs' own words: how they ended, the store, and what to do next."""
+    asked = ("hydra/launcher=basic", "workload=noop", "seed=1", f"hydra.sweep.dir={tmp_path / 'jobs'}")
+    done = run("-m", *asked, f"store={tmp_path / 'store'}")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"1 point in 1 job; what they say is kept in {tmp_path / 'jobs'}"
+    assert lines[-2] == f"1 job: 1 ended well; results in {tmp_path / 'store'}"
+    assert lines[-1].startswith("Next: ") and lines[-1].endswith(f" -m analysis report --store {tmp_path / 'store'}")
 
 
 def test_a_store_that_cannot_be_written_ends_before_the_first_point(tmp_path: Path) -> None:

@@ -41,7 +41,11 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("skip_after_oom", 0, "skip_after_oom=0: allowed is true or false"),
     ("recycle_after", 0, "recycle_after=0: allowed is a whole number from 1 on; for example recycle_after=8."),
     ("recycle_after", True, "recycle_after=True: allowed is"),
-    ("memory_limit_gb", 0, "memory_limit_gb=0: allowed is a number above 0; for example memory_limit_gb=1."),
+    (
+        "memory_limit_gb",
+        0,
+        "memory_limit_gb=0: allowed is null or a number from 0.5 to 1e6; for example memory_limit_gb=8.",
+    ),
     ("memory_limit_gb", "2", "memory_limit_gb=2: allowed is"),
     ("store", "", "store='': allowed is the path of a folder; for example store=outputs/store."),
     ("store", None, "store=None: allowed is"),
@@ -134,9 +138,9 @@ def test_variables_are_texts() -> None:
 
 
 def test_slopes_are_taken_at_every_nth_point() -> None:
-    """Of measure.slopes_every=n the points 0, n, 2n, ...; of 0 none."""
+    """Of measure.slopes_every=n the points 0, n, 2n, ...; of 0 none. An index counts interpreters, a turn does not."""
     given = values(measure={"slopes_every": 3})
-    assert [Job.checked(given, index).slopes for index in range(7)] == [True, False, False, True, False, False, True]
+    assert [Job.checked(given, 9, turn).slopes for turn in range(7)] == [True, False, False, True, False, False, True]
     assert not Job.checked(values(measure={"slopes_every": 0}), 0).slopes
 
 

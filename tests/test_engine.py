@@ -16,14 +16,14 @@ from configured import job, values
 from sweeps import Done, all_runs, gone, store_with, swept
 
 from runner.config import Job, Settings
-from runner.engine import Engine, Source
+from runner.engine import DeviceLost, Engine, Source
 from runner.process import WorkerDied, WorkerProcess
 from runner.progress import Progress
 from runner.recording import Recording
 from runner.resume import Measured
-from runner.station import Shop, Station
+from runner.station import Seat, Shop, Station
 from runner.store import Store, StoreError
-from runner.task import Interpreter
+from runner.task import Interpreter, Measurement
 
 NOTHING = {"workload": {"name": "noop"}}
 
@@ -98,20 +98,23 @@ class Ran:
         return [json.loads(row["facts"])[name] for row in self.rows]
 
 
-def run(source: Source, folder: Path, word: str = "none", stations: int = 1, **changes: Any) -> Ran:
-    """Measure all that a source has, on so many stations."""
+def run(
+    source: Source, folder: Path, word: str = "none", stations: int = 1, kinds: Sequence[type[Watched]] = (),
+    **changes: Any,
+) -> Ran:  # fmt: skip
+    """Measure all that a source has, on so many stations, or on one of each of these kinds."""
     store = Store(folder / "store")
     settings = Settings.checked(values(store=str(store.folder), **changes))
     progress = Progress(Counter(idle=1), 10, store.folder)
     shop = Shop(store, settings, print)
-    places = [Watched(shop, word) for _ in range(stations)]
+    places = [each(shop, word) for each in kinds or [Watched] * stations]
 
     async def whole() -> None:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             recording = Recording(store, "s1", "given")
-            engine = Engine(settings, recording, progress, Path(scratch))
+            engine = Engine(settings, recording, Measured.load(store), progress, Path(scratch))
             try:
-                await engine.run(source, places, Measured.load(store))
+                await asyncio.wait_for(engine.run(source, places), 60)
             finally:
                 for place in places:
                     await place.close()
@@ -172,12 +175,12 @@ def test_what_stands_is_learned_and_not_measured(tmp_path: Path) -> None:
 
 
 def test_a_station_whose_worker_does_not_start_is_given_up(tmp_path: Path) -> None:
-    """After a few attempts the error ends the sweep; what was measured before is in the store."""
+    """A Python that cannot even look ends the sweep; what was measured before is in the store."""
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\necho no python >&2\nexit 3\n")
     script.chmod(0o755)
     source = Batches([noop(1)], [noop(2, python=str(script))], [noop(3)])
-    with pytest.raises(WorkerDied, match="exit code 3: no python"):
+    with pytest.raises(DeviceLost, match="exit code 3: no python"):
         run(source, tmp_path)
     assert source.learned == [(1, "ok")]
     assert len(all_runs(tmp_path / "store")) == 1
@@ -298,5 +301,84 @@ def test_on_error_stop_ends_behind_the_first_failure(measured_roofs: Path, tmp_p
     done = swept(store_with(tmp_path, measured_roofs), "dtype=tf32,fp32", "size=8,16", "on_error=stop", "measure=quick")
     assert [(row["dtype"], row["size"], row["status"]) for row in done.rows] == [("tf32", 8, "failed")]
     assert done.code == 2
-    assert "Stopped behind a point that failed: 1 of 4 points are done" in done.stdout
+    assert "Stopped after a point that failed: 1 of 4 points are done" in done.stdout
     assert "The same command goes on: " in done.stdout
+
+
+# -- devices that get lost ---------------------------------------------------------------------------------------------
+
+
+class Falling(Watched):
+    """A station at which no worker opens any more once it has measured three points."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.measured = 0
+
+    async def measure(self, worker: WorkerProcess, request: Any, timeout_s: float) -> Measurement:
+        """As ever; counted."""
+        self.measured += 1
+        return await super().measure(worker, request, timeout_s)
+
+    async def ready(self, interpreter: Interpreter) -> Seat:
+        """Nothing opens behind the third."""
+        if self.measured >= 3:
+            raise WorkerDied("the card has fallen off the bus")
+        return await super().ready(interpreter)
+
+
+class Slow(Watched):
+    """A station that takes its time, so that the other one has some too."""
+
+    async def measure(self, worker: WorkerProcess, request: Any, timeout_s: float) -> Measurement:
+        """As ever, later."""
+        await asyncio.sleep(0.05)
+        return await super().measure(worker, request, timeout_s)
+
+
+def test_a_lost_device_leaves_its_points_to_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every point is measured once, the one at which the device was lost included, and the sweep ends."""
+    source = Batches(*([noop(seed)] for seed in range(20)))
+    ran = run(source, tmp_path, kinds=(Falling, Slow))
+    assert sorted(source.learned) == [(seed, "ok") for seed in range(20)]
+    assert len(ran.rows) == 20
+    assert "is given up: the card has fallen off the bus" in capsys.readouterr().out
+
+
+def test_the_last_device_is_given_up_after_three_points(tmp_path: Path) -> None:
+    """Two points become rows that a resume measures again; at the third the sweep ends with the reason."""
+    source = Batches(*([noop(seed)] for seed in range(20)))
+    with pytest.raises(DeviceLost, match="fallen off the bus"):
+        run(source, tmp_path, kinds=(Falling,))
+    rows = all_runs(tmp_path / "store")
+    assert [row["status"] for row in rows] == ["ok", "ok", "ok", "crashed", "crashed"]
+    assert rows[-1]["reason"] == "no worker could be opened: the card has fallen off the bus"
+    assert json.loads(rows[-1]["facts"])["unopened"] is True
+
+
+class Breaking(Watched):
+    """A station at which the third point fails, and whose worker is killed behind every point."""
+
+    async def measure(self, worker: WorkerProcess, request: Any, timeout_s: float) -> Measurement:
+        """A failure, or as ever."""
+        if request[1].point.seed == 2:
+            return Measurement("failed", "it is the third")
+        done = await super().measure(worker, request, timeout_s)
+        worker.process.kill()
+        worker.process.wait()
+        return done
+
+
+def test_on_error_stop_hands_out_nothing_more(tmp_path: Path) -> None:
+    """Also where a point is written while the next could be measured."""
+    source = Batches(*([noop(seed)] for seed in range(6)))
+    run(source, tmp_path, kinds=(Breaking,), on_error="stop")
+    assert source.learned == [(0, "ok"), (1, "ok"), (2, "failed")]
+
+
+def test_a_worker_killed_between_points_costs_none(tmp_path: Path) -> None:
+    """It had nothing to do: the next point gets a new one, and none is told to have crashed."""
+    source = Batches(*([noop(seed)] for seed in (0, 1, 3)))
+    ran = run(source, tmp_path, kinds=(Breaking,))
+    assert source.learned == [(0, "ok"), (1, "ok"), (3, "ok")]
+    assert len(set(ran.pids[0])) == 3

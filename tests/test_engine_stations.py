@@ -25,10 +25,10 @@ async def sweep(plan: Plan, folder: Path, stations: int) -> Progress:
     store = Store(plan.settings.store)
     progress = Progress(plan.paces, plan.width, store.folder)
     there = [Station(Shop(store, plan.settings, print), "none", index) for index in range(stations)]
-    engine = Engine(plan.settings, Recording(store, "s1", "given"), progress, folder)
+    engine = Engine(plan.settings, Recording(store, "s1", "given"), Measured.load(store), progress, folder)
     source = Listed([plan[index] for index in batch] for batch in plan.batches())
     try:
-        await asyncio.wait_for(engine.run(source, there, Measured.load(store)), 60)
+        await asyncio.wait_for(engine.run(source, there), 60)
     finally:
         await asyncio.gather(*(station.close() for station in there))
     return progress
@@ -44,22 +44,3 @@ def test_stations_share_the_points_and_all_of_them_end(
     progress = asyncio.run(sweep(Plan(compose().points), tmp_path, stations=3))
     assert progress.counts == Counter(ok=points)
     assert len(list((tmp_path / "store" / "runs" / "s1").iterdir())) == points
-
-
-def test_a_worker_killed_between_points_costs_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It had nothing to do: the next point gets a new one, and no point is told to have crashed."""
-    monkeypatch.setattr(sys, "argv", ["runner", "workload=noop", f"store={tmp_path / 'store'}"])
-    plan = Plan(compose().points)
-
-    async def pids() -> tuple[int, int]:
-        station = Station(Shop(Store(plan.settings.store), plan.settings, print), "none")
-        try:
-            first = (await station.ready(plan[0].interpreter)).worker.process
-            first.kill()
-            first.wait()
-            return first.pid, (await station.ready(plan[0].interpreter)).worker.process.pid
-        finally:
-            await station.close()
-
-    first, second = asyncio.run(pids())
-    assert first != second

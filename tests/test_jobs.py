@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from runner.composition import Values, compose
-from runner.jobs import Ended, _text, as_jobs, run_all
+from runner.jobs import Ended, _text, as_jobs, previewed, run_all
 from runner.point import PointError
+from runner.progress import PYTHON
 
 
 def configurations(*arguments: str) -> list[Values]:
@@ -142,31 +143,56 @@ class Finished(Launcher):
 def test_the_exit_code_of_a_sweep_is_that_of_its_jobs(tmp_path: Path, codes: tuple[int, ...], code: int) -> None:
     """The worst; 1 only where no job could do anything."""
     launcher = Finished(tmp_path, *(Ended(each) for each in codes))
-    assert run_all(launcher, [[]] * len(codes), tmp_path) == code
+    assert run_all(launcher, [[]] * len(codes), tmp_path, "s") == code
 
 
 def test_jobs_with_failed_points_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The points themselves are told in the jobs' own words, elsewhere."""
-    run_all(Finished(tmp_path, Ended(0), Ended(2), Ended(0)), [[]] * 3, tmp_path)
+    run_all(Finished(tmp_path, Ended(0), Ended(2), Ended(0)), [[]] * 3, tmp_path, "my store")
     said = capsys.readouterr()
-    assert said.out == "1 of 3 jobs left points that failed or are missing; the same command goes on.\n"
+    assert said.out.splitlines() == [
+        "3 jobs: 2 ended well, 1 left points that failed or are missing; results in my store",
+        "What is missing, or failed for a passing reason, is measured by the same command.",
+        f"Next: {PYTHON} -m analysis report --store 'my store'",
+    ]
     assert said.err == ""
 
 
+def test_a_sweep_of_jobs_ends_with_its_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the points lie and what comes next, as behind a sweep without jobs."""
+    run_all(Finished(tmp_path, Ended(0)), [[]], tmp_path, "outputs/store")
+    assert capsys.readouterr().out.splitlines() == [
+        "1 job: 1 ended well; results in outputs/store",
+        f"Next: {PYTHON} -m analysis report",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("points", "jobs", "size", "said"),
+    [(1, 1, None, "1 point in 1 job of up to 100; "), (7, 3, 3, "7 points in 3 jobs of up to 3; ")],
+)
+def test_what_would_be_submitted_is_counted(points: int, jobs: int, size: int | None, said: str) -> None:
+    """dry_run says how many jobs there would be, and where to ask for the points themselves."""
+    told = previewed(points, jobs, size)
+    assert told.startswith(said + "nothing is submitted.") and "dry_run=true with hydra/launcher=workers" in told
+
+
 def test_the_same_reason_of_many_jobs_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A hundred jobs without a device are one sentence."""
-    assert run_all(Finished(tmp_path, *[Ended(1, "no device")] * 100), [[]] * 100, tmp_path) == 1
-    assert capsys.readouterr().err == "error: no device\n"
+    """A hundred jobs without a device are one sentence, and there is no result to speak of."""
+    assert run_all(Finished(tmp_path, *[Ended(1, "no device")] * 100), [[]] * 100, tmp_path, "s") == 1
+    assert capsys.readouterr() == ("", "error: no device\n")
 
 
 def test_a_launcher_that_fails_before_any_job_begins_is_wrong_input(tmp_path: Path) -> None:
     """Nothing could be done: the error goes on to where all wrong input is told."""
     with pytest.raises(RuntimeError, match="no scheduler"):
-        run_all(Finished(tmp_path, RuntimeError("no scheduler")), [[]], tmp_path)
+        run_all(Finished(tmp_path, RuntimeError("no scheduler")), [[]], tmp_path, "s")
 
 
 def test_a_launcher_that_fails_behind_a_job_has_lost_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Something was done, and not all: exit code 2 and the launcher's words on one line."""
     launcher = Finished(tmp_path, Ended(0), RuntimeError("the worker\ndied"))
-    assert run_all(launcher, [[], []], tmp_path) == 2
-    assert capsys.readouterr().err == "error: A job was lost (the worker died).\n"
+    assert run_all(launcher, [[], []], tmp_path, "s") == 2
+    said = capsys.readouterr()
+    assert said.err == "error: A job was lost (the worker died).\n"
+    assert said.out.startswith("2 jobs: how each of them ended is not known; results in s\n")

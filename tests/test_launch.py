@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
+import subprocess
+import sys
 import venv
 from collections import Counter
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from sweeps import Done, all_runs, children, finish, gone, start, store_with, swept, until, wait_for_runs
+from sweeps import ROOT, Done, all_runs, children, finish, gone, start, store_with, swept, until, wait_for_runs
 
 from runner.locks import VARIABLE
 
@@ -108,7 +111,7 @@ def test_a_changed_environment_is_said_in_one_line(measured: Done) -> None:
     changed = swept(measured.store, "size=8", "measure=quick", CUBLAS_WORKSPACE_CONFIG=":4:8")
     assert changed.code == 0
     assert [line for line in changed.stdout.splitlines() if "environment" in line] == [
-        "A new environment: CUBLAS_WORKSPACE_CONFIG None -> :4:8. What was measured in another stays apart from it."
+        "A new environment: CUBLAS_WORKSPACE_CONFIG unset -> :4:8. What was measured in another stays apart from it."
     ]
     ids = [row["environment_id"] for row in all_runs(measured.store)]
     assert len(ids) == 2 and len(set(ids)) == 2
@@ -132,8 +135,8 @@ def test_a_stopped_sweep_is_gone_on_with(number: signal.Signals, code: int, tmp_
     assert workers and all(gone(pid) for pid in workers)
     assert not list(store.rglob("*.tmp")) and not list(scratch.iterdir())
     first, second = done.stdout.splitlines()[-2:]
-    assert first == f"Stopped by {number.name}: {len(done.rows)} of 400 points are done; results in {store}"
-    assert second.startswith("The same command goes on: python -m runner -m") and str(store) in second
+    assert first == f"Interrupted by {number.name}: {len(done.rows)} of 400 points are done; results in {store}"
+    assert second.startswith("The same command goes on: ") and str(store) in second
     assert 5 <= len(done.rows) < 400
     rest = swept(store, *NOOPS)
     assert rest.code == 0 and len(rest.rows) == 400 - len(done.rows)
@@ -161,7 +164,7 @@ def test_two_sweeps_do_not_share_a_device(measured_roofs: Path, tmp_path: Path) 
     workers = children(first.pid)
     first.send_signal(signal.SIGTERM)
     told, _ = first.communicate(timeout=60)
-    assert first.returncode == 143 and "Stopped by SIGTERM: 1 of 2 points are done" in told
+    assert first.returncode == 143 and "Interrupted by SIGTERM: 1 of 2 points are done" in told
     assert workers and all(gone(pid) for pid in workers)
     after = finish(second, store, scratch)
     assert (after.code, [row["size"] for row in all_runs(store)]) == (0, [32, 40])
@@ -181,3 +184,24 @@ def test_nobody_need_read_what_a_sweep_says(tmp_path: Path) -> None:
     assert sweep.wait(60) == 0
     assert sweep.stderr is not None and sweep.stderr.read() == ""
     assert sorted(seeds(all_runs(store))) == list(range(30))
+
+
+@pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
+def test_an_output_that_knows_no_signs_ends_no_sweep(tmp_path: Path, variables: dict[str, str], roofed: Path) -> None:
+    """What cannot be printed is printed otherwise."""
+    done = swept(roofed, "size=8", "measure=quick", PYTHONCOERCECLOCALE="0", **variables)
+    assert done.code == 0, done.stderr
+    assert "[1/1] matmul_add size=8" in done.stdout
+
+
+@pytest.fixture
+def roofed(tmp_path: Path, measured_roofs: Path) -> Path:
+    """A store with the roofs of this machine."""
+    return store_with(tmp_path, measured_roofs)
+
+
+def test_a_closed_output_ends_no_sweep(tmp_path: Path) -> None:
+    """Nothing can be said, and everything is measured."""
+    command = f"{shlex.quote(sys.executable)} -m runner -m workload=noop seed=1,2 store={tmp_path / 'store'} >&-"
+    assert subprocess.run(["sh", "-c", command], cwd=ROOT, timeout=120).returncode == 0
+    assert sorted(seeds(all_runs(tmp_path / "store"))) == [1, 2]

@@ -70,7 +70,8 @@ def test_a_command_has_one_value_of_a_setting(key: str, first: Any, other: Any) 
     """One that is swept is refused in one sentence, since it holds for the whole command."""
     with pytest.raises(PointError) as refusal:
         plan({key: first}, {key: first}, {key: other})
-    assert str(refusal.value) == f"{key}={first},{other}: allowed is one value a sweep; for example {key}={first}."
+    one, two = (str(each).lower() if isinstance(each, bool) else each for each in (first, other))
+    assert str(refusal.value) == f"{key}={one},{two}: allowed is one value a sweep; for example {key}={one}."
 
 
 def test_what_does_not_name_a_point_may_be_swept() -> None:
@@ -122,3 +123,11 @@ def test_a_plan_tells_what_is_in_it() -> None:
     assert found.kinds == {"cpu": 1, "auto": 3, "none": 1}
     assert found.paces == {"eager": 2, "idle": 1, "compiled": 1, "cold": 1}
     assert found.width == max(len(each.label) for each in found)
+
+
+def test_slopes_meet_all_interpreters_of_a_point() -> None:
+    """Every second point of measure.slopes_every=2, with each of its variables, however they alternate."""
+    measure = {"slopes_every": 2}
+    given = [{"size": size, "env": {"A": env}, "measure": measure} for size in (8, 16, 32) for env in (1, 2)]
+    found = plan(*given)
+    assert [found[index].slopes for index in range(6)] == [True, True, False, False, True, True]

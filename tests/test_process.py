@@ -25,6 +25,10 @@ from runner.task import Interpreter, Recorder, Task
 NOOP = Point("noop", (), None, "fp32", None, False, False, True, "cpu", WARM_SCHEDULE, "warm", None, 0)
 
 
+IDLE = ("idle", Task(NOOP, Target("quick", 0.1, 0.1), 5.0, False, Recorder(), False, {}, ""))
+"""A request to measure a point that does nothing."""
+
+
 @asynccontextmanager
 async def a_worker(*arguments: Any) -> AsyncIterator[WorkerProcess]:
     """A worker that has opened nothing, ended afterwards."""
@@ -62,7 +66,7 @@ def test_a_worker_answers_in_turn() -> None:
         assert (found.kind, found.kinds, found.uuids) == ("none", (), (None,))
         assert len(found.environment_id) > 4
         await asyncio.sleep(0.2)
-        assert await worker.ask("call", NOOP) is None
+        assert (await worker.ask("measure", IDLE)).status == "ok"
         assert worker.waited_s is not None and worker.waited_s >= 0.19
 
     with_a_worker(work)
@@ -73,7 +77,7 @@ def test_a_noop_point_imports_no_torch() -> None:
 
     async def work(worker: WorkerProcess) -> str:
         await worker.ask("look_at_host", ())
-        await worker.ask("call", NOOP)
+        await worker.ask("measure", IDLE)
         return Path(f"/proc/{worker.process.pid}/maps").read_text()
 
     assert "libtorch" not in with_a_worker(work)
@@ -85,7 +89,7 @@ def test_what_cannot_be_answered_is_told_and_the_worker_goes_on() -> None:
     async def work(worker: WorkerProcess) -> None:
         with pytest.raises(WorkerError, match=r"AttributeError: .*do_dance"):
             await worker.ask("dance")
-        assert await worker.ask("call", NOOP) is None
+        assert (await worker.ask("measure", IDLE)).status == "ok"
 
     with_a_worker(work)
 
@@ -108,7 +112,7 @@ def test_messages_of_any_length_arrive_whole(length: int) -> None:
     async def work(worker: WorkerProcess) -> str:
         with pytest.raises(WorkerError) as told:
             await worker.ask("x" * length)
-        assert await worker.ask("call", NOOP) is None
+        assert (await worker.ask("measure", IDLE)).status == "ok"
         return str(told.value)
 
     assert "do_" + "x" * length in with_a_worker(work)
@@ -156,7 +160,7 @@ def test_a_killed_worker_is_told_by_its_signal(number: signal.Signals) -> None:
         os.kill(worker.process.pid, number)
         for _ in range(2):
             with pytest.raises(WorkerDied, match=f"the worker ended with signal {number.name}") as death:
-                await worker.ask("call", NOOP)
+                await worker.ask("measure", IDLE)
             assert (death.value.signal, death.value.status) == (number.name, "crashed")
 
     with_a_worker(work)
@@ -194,7 +198,7 @@ def test_a_memory_limit_is_the_workers_own(tmp_path: Path) -> None:
         await worker.ask("open", ("cpu", 0))
         done = await worker.ask("measure", fault("allocate", tmp_path))
         assert done.status == "oom" and not done.lost, done
-        assert await worker.ask("call", NOOP) is None
+        assert (await worker.ask("measure", IDLE)).status == "ok"
 
     with_a_worker(work, Interpreter(), 2 * 10**9)
 
@@ -205,7 +209,7 @@ def test_ctrl_c_is_the_parents_to_answer() -> None:
     async def work(worker: WorkerProcess) -> None:
         await worker.ask("look_at_host", ())
         os.kill(worker.process.pid, signal.SIGINT)
-        assert await worker.ask("call", NOOP) is None
+        assert (await worker.ask("measure", IDLE)).status == "ok"
 
     with_a_worker(work)
 
@@ -264,7 +268,7 @@ async def main():
     worker = WorkerProcess()
     await worker.ask("look_at_host", ())
     if sys.argv[1] == "hangs":
-        asyncio.ensure_future(worker.ask("call", Endless()))
+        asyncio.ensure_future(worker.ask("measure", Endless()))
         await asyncio.sleep(0.5)
     print(worker.process.pid, flush=True)
     await asyncio.sleep(1000)

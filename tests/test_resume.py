@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from configured import job
+from configured import job, values
 
 from runner import tables
-from runner.config import Job
+from runner.config import Job, Settings
 from runner.point import Point
-from runner.resume import Measured, OutOfMemory, Stored, differences, is_failure
+from runner.resume import Fates, Measured, OutOfMemory, Stored, differences, is_failure
 
 MEASURE = {"name": "default", "target_frac": 0.02, "limit_s": 1.0}
 LEFT_OUT = {"host_slope": "taken at every 8th point only (measure.slopes_every)"}
@@ -56,6 +56,9 @@ TABLE: list[tuple[str, Stored, dict[str, Any], bool]] = [
     ("out of memory alone", stored("oom", condition={"other_processes": 0}), {}, True),
     ("out of memory, nothing known of others", stored("oom"), {}, True),
     ("out of memory with others on the card", stored("oom", condition={"other_processes": 2}), {}, False),
+    ("out of memory under a limit, none now", stored("oom", limits={"memory_limit_bytes": 2_000_000_000}), {}, False),
+    ("abort under a limit, none now", stored("crashed", signal="SIGABRT", limits={"memory_limit_bytes": 2}), {}, False),
+    ("no worker could be opened", stored("crashed", unopened=True), {}, False),
     ("segmentation fault", stored("crashed", signal="SIGSEGV"), {}, True),
     ("abort", stored("crashed", signal="SIGABRT"), {}, True),
     ("exit code", stored("crashed", signal=None), {}, True),
@@ -132,8 +135,8 @@ def test_seconds_of_earlier_points_are_medians_by_kind() -> None:
     warm = [run_row(job(size=8), f"r{s}", facts={"taken_s": float(s)}) for s in (1, 2, 9)]
     cold = [run_row(job(size=8, warmup=False), "r4", facts={"taken_s": 30.0})]
     failed = [run_row(job(size=8, compile=True), "r5", "failed", facts={"taken_s": 1.0})]
-    assert measured(*warm, *cold, *failed).seconds("e1") == {"eager": 2.0, "cold": 30.0}
-    assert measured(*warm).seconds("e2") == {}
+    assert measured(*warm, *cold, *failed).seconds("e1", 0.02) == {"eager": 2.0, "cold": 30.0}
+    assert measured(*warm).seconds("e2", 0.02) == {}
 
 
 def test_differences_are_told_in_words() -> None:
@@ -143,7 +146,7 @@ def test_differences_are_told_in_words() -> None:
     now = before | {"environment_id": "b", "torch": "2.13.0", "memory_bytes": 2,
                     "versions": '{"torch":"2.13.0","cuda":"13.0"}', "variables": '{"CUBLAS_X":":4:8"}'}  # fmt: skip
     assert differences(before, now) == (
-        "torch 2.12.0 -> 2.13.0, cuda 12.8 -> 13.0, CUBLAS_X None -> :4:8, OMP_NUM_THREADS 1 -> None"
+        "torch 2.12.0 -> 2.13.0, cuda 12.8 -> 13.0, CUBLAS_X unset -> :4:8, OMP_NUM_THREADS 1 -> unset"
     )
     assert differences(before, before) == ""
 
@@ -182,3 +185,41 @@ def test_what_makes_a_command_fail(status: str, failure: bool) -> None:
 def test_columns_of_a_frame_without_runs_do() -> None:
     """A new store is an empty one."""
     assert Measured(pl.DataFrame(schema=tables.RUNS)).run(job(), "e1") is None
+
+
+# -- what becomes of a point -------------------------------------------------------------------------------------------
+
+
+def fates(*rows: dict[str, Any], **changes: Any) -> Fates:
+    """What a store of these runs means for a command with these settings."""
+    return Fates(Settings.checked(values(**changes)), measured(*rows))
+
+
+def test_larger_points_stand_as_skipped_only_while_a_smaller_one_does_not_fit() -> None:
+    """The card was shared when the smaller one ran out of memory: that is tried again, and so is the larger one."""
+    small, large = job(size=8), job(size=16)
+    skipped = run_row(large, "r2", "skipped", facts={"after_oom": True})
+    alone = fates(run_row(small, "r1", "oom"), skipped)
+    alone.learn([(small, "e1"), (large, "e1")])
+    assert alone.stands(large, "e1") is not None and alone.smaller(large, "e1") == small.point
+    shared = fates(run_row(small, "r1", "oom", facts={"condition": {"other_processes": 1}}), skipped)
+    shared.learn([(small, "e1"), (large, "e1")])
+    assert shared.stands(small, "e1") is None and shared.stands(large, "e1") is None
+    tried = fates(run_row(small, "r1", "oom"), skipped, skip_after_oom=False)
+    tried.learn([(small, "e1"), (large, "e1")])
+    assert tried.stands(large, "e1") is None and tried.smaller(large, "e1") is None
+
+
+def test_a_memory_limit_is_compared_with_the_one_then() -> None:
+    """The same or a lower one tells nothing new, a higher one or none does."""
+    limited = run_row(job(size=8), "r1", "oom", facts={"limits": {"memory_limit_bytes": 2_000_000_000}})
+    stands = {limit: fates(limited, memory_limit_gb=limit).stands(job(size=8), "e1") for limit in (1, 2, 3, None)}
+    assert {limit for limit, run in stands.items() if run is not None} == {1, 2}
+
+
+@pytest.mark.parametrize("facts", ["not json", "[1]", "null", '{"measure": 1}', '{"measure": {}}', '{"limits": 3}'])
+def test_what_another_program_has_written_is_no_run_of_ours(facts: str) -> None:
+    """The point is measured, and nothing breaks."""
+    row = {**run_row(job(size=8), "r1"), "facts": facts}
+    found = measured(row).run(job(size=8), "e1")
+    assert found is None

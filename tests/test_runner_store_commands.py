@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
 import sys
@@ -38,8 +39,8 @@ def test_a_whole_store_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[
     write_runs(tmp_path, "r4")
     assert main(["check", "--store", str(tmp_path)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "s1  4 runs (1 parts, 1 compacted files), 8 events, 1 environments",
-        "1 sweeps, 0 damages, 0 notes",
+        "s1  4 runs (1 part, 1 compacted file), 8 events, 1 environment",
+        "1 sweep, no damage, 0 notes",
     ]
 
 
@@ -56,16 +57,18 @@ def test_every_damage_is_told_with_its_path(tmp_path: Path, capsys: pytest.Captu
     assert ("events/s1/r2.parquet", "cannot be read: parquet: ") in [(path, what[:25]) for path, what in found]
     told = [each for each in found if each[0] != "events/s1/r2.parquet"]
     assert sorted(told) == [
-        ("environments/e1.parquet", "missing, but named by 1 runs of the sweep s2"),
-        ("environments/e1.parquet", "missing, but named by 1 runs of the sweep s3"),
+        ("environments/e1.parquet", "missing, but named by 1 run of the sweep s2"),
+        ("environments/e1.parquet", "missing, but named by 1 run of the sweep s3"),
         ("environments/e1.parquet", "missing, but named by 4 runs of the sweep s1"),
         ("runs/s1/r4.parquet", "holds the run r3, not that of its name"),
-        ("runs/s1/r6.parquet", "1 files: column size is String, not Int64"),
+        ("runs/s1/r6.parquet", "1 file: column size is String, not Int64"),
         ("runs/s2/r1.parquet", "run r1 is there 2 times"),
         ("runs/s3/r5.parquet", "holds a run of the sweep s2, not of its folder"),
     ]
     assert main(["check", "--store", str(tmp_path)]) == 2
-    assert f"damaged: {tmp_path}/runs/s1/r4.parquet: holds the run r3" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"damaged: {tmp_path}/runs/s1/r4.parquet: holds the run r3" in told
+    assert told.splitlines()[-1].startswith("3 sweeps, damage in 8 places, ")
 
 
 def test_a_compacted_file_of_another_name_or_out_of_sight_is_told(tmp_path: Path) -> None:
@@ -75,8 +78,8 @@ def test_a_compacted_file_of_another_name_or_out_of_sight_is_told(tmp_path: Path
     tidy(store, age_s=0)
     store.publish(run("r8"), tmp_path / "runs/s1/all-x.parquet")
     assert damages(store) == [
-        ("runs/s1/all-x.parquet", "its 1 runs are not those of its name"),
-        ("runs/s1/all-x.parquet", "1 of its runs are in no live file: `compact` brings them back"),
+        ("runs/s1/all-x.parquet", "holds 1 run other than its name says"),
+        ("runs/s1/all-x.parquet", "1 run of it in no live file: `compact` brings back what is hidden"),
     ]
 
 
@@ -91,7 +94,7 @@ def test_leftovers_and_older_tables_are_no_damage(tmp_path: Path) -> None:
     assert sorted(notes(store)) == [
         ("events/s1", "2 superseded files"),
         ("events/s1/r5.parquet", "events whose run is not there"),
-        ("runs/s0", "1 files lack columns: margin, facts"),
+        ("runs/s0", "1 file without columns: margin, facts"),
         ("runs/s1", "2 superseded files"),
         ("runs/s1/r3.parquet.0123abcd.tmp", "unfinished"),
         ("runs/s1/r4.parquet", "empty: claimed and never written"),
@@ -112,10 +115,32 @@ def test_repair_moves_what_is_torn_and_the_parts_count_again(
     assert main(["check", "--store", str(tmp_path)]) == 2
     assert main(["repair", "--store", str(tmp_path), "--age", "0"]) == 0
     assert (tmp_path / "damaged/runs/s1" / torn.name).read_bytes() == content
-    assert "live runs beside it: 2" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "; with it went 0 runs; live runs beside it: 2\n" in told
+    assert told.endswith("\n1 unreadable file moved, 3 leftovers removed, no damage left\n")
     assert live(store) == ["r1", "r2"]
     assert main(["check", "--store", str(tmp_path)]) == 0
     assert check(tmp_path).problems == []
+
+
+@pytest.mark.parametrize(
+    ("torn", "told"),
+    [
+        ("runs/s1/r3.parquet", "; with it went 1 run; live runs beside it: 2"),
+        ("events/s1/r3.parquet", "; with it went the events of 1 run; live runs beside it: 2"),
+        ("runs/s1/all-0123456789ab.parquet", "; with it went an unknown number of runs; live runs beside it: 2"),
+        ("environments/e1.parquet", ")\nstill damaged: {0}: missing, but named by 2 runs of the sweep s1"),
+    ],
+)
+def test_a_repair_that_loses_something_exits_2(
+    tmp_path: Path, torn: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What went with the file, as far as its name tells, and what is damaged for want of it."""
+    folder = tmp_path / "runs"  # a store may have any name
+    write_runs(folder, "r1", "r2")
+    (folder / torn).write_bytes(b"torn")
+    assert main(["repair", "--store", str(folder)]) == 2
+    assert told.format(folder / torn) in capsys.readouterr().out
 
 
 def test_repair_overwrites_nothing_in_the_damaged_folder(tmp_path: Path) -> None:
@@ -217,6 +242,56 @@ def test_wrong_usage_exits_1(tmp_path: Path) -> None:
         told = subprocess.run([sys.executable, "-m", "runner.store", *arguments], capture_output=True, cwd=ROOT)
         assert told.returncode == 1 and told.stderr
         assert b"Traceback" not in told.stderr
+
+
+@pytest.mark.parametrize("age", ["-1", "nan", "old"])
+@pytest.mark.parametrize("command", ["compact", "repair"])
+def test_an_age_is_a_number_of_seconds(command: str, age: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Less than nothing is refused in one sentence, before anything is removed."""
+    with pytest.raises(SystemExit) as end:
+        main([command, "--age", age])
+    assert end.value.code == 1
+    told = capsys.readouterr().err
+    assert f"--age: {age}: allowed is a number of seconds from 0 on" in told and told.count("\n") == 1
+
+
+def test_superseded_files_wait_for_their_age(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second compaction says of the first one's leftovers what the first said: they wait."""
+    write_runs(tmp_path, "r1")
+    write_runs(tmp_path, "r2")
+    for _ in range(2):
+        assert main(["compact", "--store", str(tmp_path)]) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            "s1: 2 runs, 4 events; 4 superseded files to go at an age of 900 s",
+            "0 leftovers removed",
+        ]
+    assert main(["compact", "--store", str(tmp_path), "--age", "0"]) == 0
+    assert main(["compact", "--store", str(tmp_path), "--age", "0"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == ["s1: 2 runs, 4 events", "0 leftovers removed"]
+
+
+def test_leftovers_that_cannot_be_removed_are_told_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others go, the runs are compacted or moved; exit code 2. (Root may remove anything, hence the refusal.)"""
+    unlink = Path.unlink
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "r1.parquet":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        unlink(path, missing_ok)
+
+    store = write_runs(tmp_path, "r1", "r2")
+    monkeypatch.setattr(Path, "unlink", refused)
+    assert main(["compact", "--store", str(tmp_path), "--age", "0"]) == 2
+    said = capsys.readouterr()
+    assert said.out == "s1: 2 runs, 4 events; 4 superseded files to go at an age of 0 s\n"
+    assert "2 leftovers cannot be removed, 2 others went: " in said.err and said.err.endswith(": Permission denied\n")
+    assert sorted(path.name for path in tmp_path.rglob("r*.parquet")) == ["r1.parquet", "r1.parquet"]
+    with pytest.raises(StoreError, match="2 leftovers cannot be removed, 0 others went"):
+        tidy(store, age_s=0)
+    assert main(["repair", "--store", str(tmp_path), "--age", "0"]) == 2
+    assert live(store) == ["r1", "r2"]
 
 
 def test_a_store_that_cannot_be_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

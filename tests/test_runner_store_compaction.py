@@ -167,6 +167,15 @@ def test_parts_stay_while_their_compacted_file_has_a_torn_page(tmp_path: Path) -
     assert store.live_runs(["size"])["size"].to_list() == [64, 64]
 
 
+def test_runs_that_a_torn_page_leaves_readable_are_counted(tmp_path: Path) -> None:
+    """Of a compacted file with one bad column the run ids tell how many runs no other file holds."""
+    store = write_runs(tmp_path, "r1", "r2", "r3")
+    compact(store, "s1")
+    (tmp_path / "runs/s1/r1.parquet").unlink()
+    tear_a_page(tmp_path / "runs/s1" / name_of("r1", "r2", "r3"))
+    assert [(each.live_runs, each.lost_runs) for each in repair(store).moved] == [(2, 1)]
+
+
 def test_unfinished_files_and_claims_go_when_they_are_old(tmp_path: Path) -> None:
     """Names that no writer gave stay, whatever they are."""
     store = write_runs(tmp_path, "r1")

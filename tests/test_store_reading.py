@@ -68,6 +68,7 @@ def test_torn_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be read") as error:
         open_store(tmp_path)
     assert "\n" not in str(error.value)
+    assert f"`python -m runner.store repair --store {tmp_path}` moves unreadable files away" in str(error.value)
 
 
 def test_empty_store_has_every_relation(tmp_path: Path) -> None:

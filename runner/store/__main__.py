@@ -10,10 +10,11 @@ from typing import NoReturn
 
 from runner.store import files
 from runner.store.checking import Checked, check
-from runner.store.compaction import AGE_S, compact, tidy
+from runner.store.compaction import AGE_S, KINDS, compact, tidy
 from runner.store.merging import merge, refuse
-from runner.store.repairing import repair
+from runner.store.repairing import Moved, repair
 from runner.store.writing import Store, StoreError
+from runner.words import counted
 
 EXAMPLES = """examples:
   python -m runner.store check                              what is in outputs/store, and is it whole?
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return int(options.command(Store(Path(options.store)), options))
     except StoreError as error:
-        return _told(error, 1)
+        return _told(str(error), 1)
 
 
 def _check(store: Store, options: argparse.Namespace) -> int:
@@ -47,17 +48,22 @@ def _compact(store: Store, options: argparse.Namespace) -> int:
     known = [folder.name for folder in files.folders(store.folder / "runs")]
     if unknown := [sweep_id for sweep_id in options.sweeps if sweep_id not in known]:
         raise StoreError(f"store={store.folder}: holds no sweep {unknown[0]}; it holds {', '.join(known) or 'none'}")
-    code = max((_compact_sweep(store, sweep_id) for sweep_id in options.sweeps or known), default=0)
-    print(f"{len(tidy(store, options.age))} leftovers removed")
+    code = max((_compact_sweep(store, sweep_id, options.age) for sweep_id in options.sweeps or known), default=0)
+    try:
+        print(f"{counted(len(tidy(store, options.age)), 'leftover')} removed")
+    except StoreError as error:
+        return _told(str(error), 2)
     return code
 
 
-def _compact_sweep(store: Store, sweep_id: str) -> int:
+def _compact_sweep(store: Store, sweep_id: str, age_s: float) -> int:
     try:
         done = compact(store, sweep_id)
     except StoreError as error:
-        return _told(error, 2)
-    print(f"{sweep_id}: {done.runs} runs, {done.events} events; {done.superseded} files superseded")
+        return _told(str(error), 2)
+    many = f"{counted(done.runs, 'run')}, {counted(done.events, 'event')}"
+    wait = f"; {counted(done.superseded, 'superseded file')} to go at an age of {age_s:g} s" if done.superseded else ""
+    print(f"{sweep_id}: {many}{wait}")
     return 0
 
 
@@ -65,11 +71,28 @@ def _repair(store: Store, options: argparse.Namespace) -> int:
     _require(store)
     done = repair(store, options.age)
     for each in done.moved:
-        print(f"{each.path}: moved to {each.to} ({each.why}); live runs beside it: {each.live_runs}")
+        print(f"{each.path}: moved to {each.to} ({each.why}){_went_with(each)}")
     for file in done.removed:
         print(f"{file}: removed")
-    print(f"{len(done.moved)} unreadable files moved, {len(done.removed)} leftovers removed")
-    return 0
+    left = [problem for problem in check(store.folder).problems if problem.damaged]
+    for problem in left:
+        print(f"still damaged: {problem.path}: {problem.what}")
+    print(
+        f"{counted(len(done.moved), 'unreadable file')} moved, {counted(len(done.removed), 'leftover')} removed, "
+        f"{_damage(len(left))} left"
+    )
+    if done.untidy:
+        return _told(done.untidy, 2)
+    return 2 if left or any(each.lost_runs != 0 for each in done.moved) else 0
+
+
+def _went_with(moved: Moved) -> str:
+    """What is lost with a file that was moved away, and what is not."""
+    if moved.kind not in KINDS:
+        return ""
+    lost = "an unknown number of runs" if moved.lost_runs is None else counted(moved.lost_runs, "run")
+    of = "the events of " if moved.kind == "events" else ""
+    return f"; with it went {of}{lost}; live runs beside it: {moved.live_runs}"
 
 
 def _merge(store: Store, options: argparse.Namespace) -> int:
@@ -83,8 +106,8 @@ def _merge_one(origin: Path, store: Store) -> int:
     try:
         done = merge(origin, store)
     except StoreError as error:
-        return _told(error, 2)
-    print(f"{origin}: {done.runs} runs copied, {done.dropped} dropped that were there already")
+        return _told(str(error), 2)
+    print(f"{origin}: {counted(done.runs, 'run')} copied, {done.dropped} dropped that were there already")
     for file, why in done.left.items():
         print(f"{file}: left out, it cannot be read: {why}", file=sys.stderr)
     return 2 if done.left else 0
@@ -94,13 +117,19 @@ def render(checked: Checked) -> str:
     """One line a sweep, one line a problem."""
     width = max((len(each.sweep_id) for each in checked.sweeps), default=0)
     lines = [
-        f"{each.sweep_id:<{width}}  {each.runs} runs ({each.parts} parts, {each.compacted} compacted files), "
-        f"{each.events} events, {each.environments} environments"
+        f"{each.sweep_id:<{width}}  {counted(each.runs, 'run')} "
+        f"({counted(each.parts, 'part')}, {counted(each.compacted, 'compacted file')}), "
+        f"{counted(each.events, 'event')}, {counted(each.environments, 'environment')}"
         for each in checked.sweeps
     ]
     problems = [f"{'damaged' if each.damaged else 'note'}: {each.path}: {each.what}" for each in checked.problems]
     damaged = sum(each.damaged for each in checked.problems)
-    return "\n".join([*lines, *problems, f"{len(lines)} sweeps, {damaged} damages, {len(problems) - damaged} notes"])
+    total = f"{counted(len(lines), 'sweep')}, {_damage(damaged)}, {counted(len(problems) - damaged, 'note')}"
+    return "\n".join([*lines, *problems, total])
+
+
+def _damage(count: int) -> str:
+    return f"damage in {counted(count, 'place')}" if count else "no damage"
 
 
 def _require(store: Store) -> None:
@@ -108,8 +137,8 @@ def _require(store: Store) -> None:
         raise StoreError(f"there is no store at {store.folder}: run a sweep first, or name one with --store DIR")
 
 
-def _told(error: StoreError, code: int) -> int:
-    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+def _told(error: str, code: int) -> int:
+    print(f"error: {' '.join(error.split())}", file=sys.stderr)
     return code
 
 
@@ -136,12 +165,23 @@ def _parser() -> argparse.ArgumentParser:
     for each in (compacting, repairing):
         each.add_argument(
             "--age",
-            type=float,
+            type=_age_s,
             default=AGE_S,
             metavar="SECONDS",
-            help="leftovers younger than this stay, for readers at work (default: %(default).0f)",
+            help="leftovers younger than this stay (default: %(default).0f); less only while "
+            "nobody reads or writes the store, whose files would go from under them",
         )
     return parser
+
+
+def _age_s(text: str) -> float:
+    try:
+        age_s = float(text)
+    except ValueError:
+        age_s = -1
+    if not age_s >= 0:  # nan neither
+        raise argparse.ArgumentTypeError(f"{text}: allowed is a number of seconds from 0 on, such as {AGE_S:.0f}")
+    return age_s
 
 
 def _command(

@@ -12,6 +12,7 @@ import polars as pl
 from runner.store import files
 from runner.store.compaction import KINDS, claims, orphans, superseded, table_folders, temporaries
 from runner.store.writing import StoreError
+from runner.words import counted
 
 _KEYS = ("run_id", "sweep_id", "environment_id")
 
@@ -113,18 +114,19 @@ def _columns_of(folder: Path, groups: Sequence[tuple[pl.Schema, list[Path]]]) ->
     known = files.known_schema(folder.name) or files.known_schema(folder.parent.name)
     for columns, alike in groups:
         if lacking := [name for name in known if name not in columns]:
-            what = f"{len(alike)} files lack columns: {', '.join(lacking)}"
+            what = f"{counted(len(alike), 'file')} without columns: {', '.join(lacking)}"
             yield Problem(folder, what, damaged=not set(_KEYS).isdisjoint(lacking))
         for name, dtype in known.items():
             if columns.get(name, dtype) != dtype:
-                yield Problem(alike[0], f"{len(alike)} files: column {name} is {columns[name]}, not {dtype}", True)
+                many = counted(len(alike), "file")
+                yield Problem(alike[0], f"{many}: column {name} is {columns[name]}, not {dtype}", True)
 
 
 def _names_of(folder: _Folder) -> Iterator[Problem]:
     """Files that hold other runs than their names say."""
     for file, run_ids in folder.held.items():
         if files.is_compacted(file) and file.stem != f"all-{files.digest(run_ids)}":
-            yield Problem(file, f"its {len(run_ids)} runs are not those of its name", True)
+            yield Problem(file, f"holds {counted(len(run_ids), 'run')} other than its name says", True)
         elif not files.is_compacted(file) and run_ids != {file.stem}:
             yield Problem(file, f"holds the run {', '.join(sorted(run_ids)) or 'of no id'}, not that of its name", True)
 
@@ -134,7 +136,8 @@ def _hidden_in(folder: _Folder) -> Iterator[Problem]:
     live = set[str]().union(*(folder.held[file] for file in folder.live))
     for file, run_ids in folder.held.items():
         if hidden := run_ids - live:
-            yield Problem(file, f"{len(hidden)} of its runs are in no live file: `compact` brings them back", True)
+            what = f"{counted(len(hidden), 'run')} of it in no live file: `compact` brings back what is hidden"
+            yield Problem(file, what, True)
 
 
 def _misplaced(store: Path, runs: Sequence[_Folder]) -> Iterator[Problem]:
@@ -168,7 +171,8 @@ def _environments_of(store: Path, runs: Sequence[_Folder]) -> Iterator[Problem]:
         for environment_id, count in named.sort("environment_id").iter_rows():
             if environment_id not in there:
                 path = store / "environments" / f"{environment_id}.parquet"
-                yield Problem(path, f"missing, but named by {count} runs of the sweep {folder.path.name}", True)
+                named_by = f"{counted(count, 'run')} of the sweep {folder.path.name}"
+                yield Problem(path, f"missing, but named by {named_by}", True)
 
 
 def _leftovers(store: Path) -> Iterator[Problem]:
@@ -182,7 +186,7 @@ def _leftovers(store: Path) -> Iterator[Problem]:
             yield Problem(file, "events whose run is not there", False)
     for folder in [each for kind in KINDS for each in files.folders(store / kind)]:
         if old := superseded(folder, 0):
-            yield Problem(folder, f"{len(old)} superseded files", False)
+            yield Problem(folder, counted(len(old), "superseded file"), False)
 
 
 def _counts(runs: Sequence[_Folder], events: Sequence[_Folder]) -> list[SweepCounts]:

@@ -19,6 +19,7 @@ import polars as pl
 
 from runner.store import files
 from runner.store.writing import Store, StoreError
+from runner.words import counted
 
 AGE_S = 900.0
 """A superseded file stays this long, for readers that listed it before. Nobody may take longer from list to read."""
@@ -73,15 +74,21 @@ def tidy(store: Store, age_s: float = AGE_S) -> list[Path]:
     files to reading them.
 
     Raises:
-        StoreError: a file cannot be removed.
+        StoreError: files cannot be removed (another user's, say), told when all others are; a folder cannot be read.
     """
-    removed = []
+    removed, stayed = [], {}
     try:
         for file in _leftovers(store.folder, age_s):
-            file.unlink(missing_ok=True)
-            removed.append(file)
+            try:
+                file.unlink(missing_ok=True)
+                removed.append(file)
+            except OSError as error:
+                stayed[file] = files.reason(error)
     except OSError as error:
         raise StoreError(f"store={store.folder}: cannot be tidied: {files.reason(error)}") from error
+    for file, why in stayed.items():
+        many = f"{counted(len(stayed), 'leftover')} cannot be removed, {counted(len(removed), 'other')} went"
+        raise StoreError(f"store={store.folder}: {many}: {file}: {why}")
     return removed
 
 

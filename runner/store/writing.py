@@ -69,10 +69,14 @@ class Store:
         name = environment.item(0, "environment_id")
         return self.publish(environment, self.folder / "environments" / f"{name}.parquet")
 
+    def environment_path(self, environment_id: str) -> Path:
+        """Where an environment lies."""
+        return self.folder / "environments" / f"{environment_id}.parquet"
+
     def environment(self, environment_id: str) -> dict[str, Any] | None:
         """The row of an environment, None where there is none that can be read."""
         try:
-            return pl.read_parquet(self.folder / "environments" / f"{environment_id}.parquet").row(0, named=True)
+            return pl.read_parquet(self.environment_path(environment_id)).row(0, named=True)
         except (OSError, pl.exceptions.PolarsError):
             return None
 

@@ -107,9 +107,12 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Done:
 
 
 def test_every_point_of_every_job_lands_in_the_store_once(local: Done) -> None:
-    """Two jobs, one store, no point lost and none twice; the parent says where to read on, and nothing else."""
+    """Two jobs, one store, no point lost and none twice; the parent says where to read on and how it went."""
     assert (local.code, local.stderr) == (0, "")
-    assert re.fullmatch(r"4 points in 2 jobs; what they say is kept in outputs/jobs/\S+\n", local.stdout)
+    first, *rest = local.stdout.splitlines()
+    assert re.fullmatch(r"4 points in 2 jobs; what they say is kept in outputs/jobs/\S+", first)
+    assert rest[0] == "2 jobs: 2 ended well; results in outputs/store"
+    assert re.fullmatch(r"Next: \S+ -m analysis report", rest[1]) and len(rest) == 2
     assert sorted(row["size"] for row in local.rows()) == [8, 16, 32, 64]
     assert {row["status"] for row in local.rows()} == {"ok"}
 
@@ -140,11 +143,35 @@ def test_what_jobs_have_measured_is_measured(local: Done, launcher: str) -> None
     assert (again.code, again.stderr, len(again.rows())) == (0, "", 4)
 
 
+def test_a_sweep_id_is_that_of_a_job(local: Done) -> None:
+    """Two jobs of one command are two sweeps of the store."""
+    assert len({row["sweep_id"] for row in local.rows()}) == 2
+
+
+@pytest.mark.parametrize("launcher", [LOCAL, "hydra/launcher=submitit_slurm", RAY[0], "hydra/launcher=joblib"])
+def test_dry_run_submits_nothing(tmp_path: Path, launcher: str) -> None:
+    """Nothing runs and nothing is written, even where there is no scheduler."""
+    done = sweep(tmp_path, launcher, *IDLE, "seed=1,2,3", "hydra.sweeper.points_per_job=2", "dry_run=true")
+    assert (done.code, done.stderr) == (0, "")
+    assert done.stdout.startswith("3 points in 2 jobs of up to 2; nothing is submitted. ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_jobs_need_m(tmp_path: Path) -> None:
+    """Without it Hydra would leave the launcher out and measure here."""
+    command = [sys.executable, "-m", "runner", LOCAL, "size=4"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "write `python -m runner -m hydra/launcher=submitit_local ...`" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_failed_point_makes_the_exit_code(tmp_path: Path) -> None:
     """A point that fails in one job is a row and exit code 2; the other job's points are well."""
     grids = "hydra.sweeper.grids=[{workload: fault}, {workload: noop}]"
     done = sweep(tmp_path, LOCAL, grids, "size=8", "hydra.sweeper.points_per_job=1", "measure=quick")
     assert (done.code, done.stderr) == (2, "")
+    assert "2 jobs: 1 ended well, 1 left points that failed or are missing; results in outputs/store\n" in done.stdout
     assert {row["workload"]: row["status"] for row in done.rows()} == {"fault": "failed", "noop": "ok"}
 
 
@@ -228,7 +255,7 @@ def test_a_terminated_job_says_how_to_go_on(tmp_path: Path) -> None:
     """A job that its scheduler ends stops as a sweep does: exit code 143, and the command as its user gave it."""
     done = disturbed(tmp_path, signal.SIGTERM, "hydra.sweeper.points_per_job=1")
     assert (done.code, done.stderr) == (143, "")
-    assert "The same command goes on: python -m runner -m hydra/launcher=submitit_local" in done.log
+    assert re.search(r"The same command goes on: \S+ -m runner -m hydra/launcher=submitit_local", done.log)
     assert [row["workload"] for row in done.rows()] == ["noop"]
 
 
@@ -326,6 +353,8 @@ def test_ray_repeats_a_task_whose_process_was_killed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("launcher", ["joblib", "basic"])
 def test_hydras_other_launchers_run_the_jobs(tmp_path: Path, launcher: str) -> None:
-    """joblib's processes, and this one."""
+    """joblib's processes, whose OMP_NUM_THREADS makes another environment than that of no jobs, and this one."""
     done = sweep(tmp_path, f"hydra/launcher={launcher}", *IDLE, "seed=1,2,3", "hydra.sweeper.points_per_job=2")
     assert (done.code, done.stderr, done.seeds) == (0, "", [1, 2, 3])
+    again = sweep(tmp_path, *IDLE, "seed=1,2,3")
+    assert (again.code, again.seeds) == (0, [1, 1, 2, 2, 3, 3] if launcher == "joblib" else [1, 2, 3])

@@ -13,7 +13,7 @@ from typing import Any, overload
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import ChoiceSweep, Override, Sweep
 from hydra.core.utils import JobReturn
 from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher
@@ -21,7 +21,8 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from runner.composition import Composer, Points, composed, with_new_variable
-from runner.jobs import as_jobs, run_all, run_job
+from runner.jobs import as_jobs, previewed, run_all, run_job
+from runner.words import counted
 
 
 class Product(Sequence[tuple[str, ...]]):
@@ -102,10 +103,15 @@ class Grid(BasicSweeper):
         loader = self.hydra_context.config_loader
         assert isinstance(loader, ConfigLoaderImpl)
         composer = Composer(loader, self.config)
+        first = composer.values(points[0])
         jobs = as_jobs(composer.values([]), Points(composer, points), self.points_per_job)
+        if first["dry_run"]:
+            print(previewed(len(points), len(jobs), self.points_per_job))
+            return
         folder = Path(self.config.hydra.sweep.dir)
-        print(f"{len(points)} points in {len(jobs)} jobs; what they say is kept in {folder}", flush=True)
-        composed.code = run_all(self.launcher, jobs, folder)
+        many = f"{counted(len(points), 'point')} in {counted(len(jobs), 'job')}"
+        print(f"{many}; what they say is kept in {folder}", flush=True)
+        composed.code = run_all(self.launcher, jobs, folder, first["store"])
 
     def _product(self, grid: Mapping[str, str], arguments: list[str]) -> Product:
         assert self.hydra_context is not None
@@ -124,6 +130,12 @@ def _values(override: Override) -> list[str]:
         return [f"{override.get_key_element()}={override.get_value_element_as_str()}"]
     if not override.is_discrete_sweep():
         raise HydraException(f"{override.input_line}: allowed are lists, range and choice; an interval has no points")
+    values = override.value()
+    if isinstance(values, ChoiceSweep) and any(isinstance(each, Sweep) for each in values.list):
+        raise HydraException(
+            f"{override.input_line}: allowed is a list of values, or one range(...) or choice(...) alone; "
+            "sweep the rest by a second command, since one store holds both"
+        )
     return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
 
 
