@@ -125,7 +125,7 @@ def _live_in_sweeps(folder: Path, run_ids_of: Callable[[Path], set[str]]) -> lis
 def _parquet_files(folder: Path) -> list[Path]:
     """Parquet files of a folder. An empty one is a name that a writer had claimed when it was killed: no file yet."""
     found = folder.glob("*.parquet") if folder.is_dir() else []
-    return sorted(path for path in found if path.is_file() and path.stat().st_size)
+    return sorted(path for path in found if path.name.isascii() and path.is_file() and path.stat().st_size)
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

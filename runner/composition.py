@@ -57,9 +57,13 @@ def compose() -> Composed:
     if plugins not in sys.path:
         sys.path.append(plugins)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions reach us, so that each is told in one sentence
-    sys.argv[1:] = [with_new_variable(each) for each in sys.argv[1:]]
+    given_arguments = sys.argv[1:]
+    sys.argv[1:] = [with_new_variable(each) for each in given_arguments]
     vars(composed).update(vars(Composed()))
-    hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(_take)()
+    try:
+        hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(_take)()
+    finally:
+        sys.argv[1:] = given_arguments
     if composed.refused:
         raise HydraException(composed.refused)
     given = [values for config in composed.configs for values in expanded(plain(config))]

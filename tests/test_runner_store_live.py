@@ -101,3 +101,12 @@ def test_files_that_vanish_are_listed_again(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(files, "live_files", list_then_lose)
     assert Store(tmp_path).live_runs(["run_id"])["run_id"].to_list() == ["r1"]
+
+
+def test_a_name_that_is_no_text_is_passed_over(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 in a file's name: no writer has given it, and nobody stumbles over it."""
+    write(tmp_path / "runs" / "s1" / "r1.parquet", ["r1"])
+    (tmp_path / "runs" / "s1" / b"bad\xff.parquet".decode(errors="surrogateescape")).write_bytes(b"x")
+    assert [file.name for file in files.live_files(tmp_path / "runs")] == ["r1.parquet"]
+    assert Store(tmp_path).live_runs(["run_id"])["run_id"].to_list() == ["r1"]
+    assert [file.name for file in reading.live_files(tmp_path, lambda _: set())["runs"]] == ["r1.parquet"]

@@ -40,7 +40,8 @@ def reason(error: BaseException) -> str:
 
 def folders(folder: Path) -> list[Path]:
     """The sweeps' folders below runs/ or events/; none where there is no such folder."""
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in found if path.is_dir() and path.name.isascii())
 
 
 def parquet_files(folder: Path) -> list[Path]:
@@ -182,13 +183,11 @@ def _with_torn_pages(alike: Sequence[Path], columns: pl.Schema) -> dict[Path, st
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Files of a folder that are called NAME.parquet, by name."""
+    """Files of a folder that are called NAME.parquet, by name. A name that is not ASCII is none that a writer gave."""
     if folder.is_dir():
         with os.scandir(folder) as found:
-            yield from sorted(
-                (entry for entry in found if entry.name.endswith(".parquet") and entry.is_file()),
-                key=lambda entry: entry.name,
-            )
+            named = (entry for entry in found if entry.name.endswith(".parquet") and entry.name.isascii())
+            yield from sorted((entry for entry in named if entry.is_file()), key=lambda entry: entry.name)
 
 
 def _read_odd(file: Path, schema: pl.Schema) -> pl.DataFrame:

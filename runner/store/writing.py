@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import shutil
@@ -103,7 +104,9 @@ class Store:
 
     def publish(self, frame: pl.DataFrame, path: Path) -> bool:
         """Write a table under its name unless the name is taken; whether it was written. Raises StoreError."""
-        return self.place(path, lambda file: frame.write_parquet(file, compression="zstd"))
+        content = io.BytesIO()  # polars itself calls a full disk a fault of the file
+        frame.write_parquet(content, compression="zstd")
+        return self.place(path, lambda file: file.write(content.getbuffer()))
 
     def copy(self, origin: Path, path: Path) -> bool:
         """Copy a file of another store unless the name is taken; whether it was written. Raises StoreError."""
