@@ -55,7 +55,10 @@ def kill_at(victim: str, moment: float, roofs: Path, folder: Path) -> Killed:
 
 
 def _interrupted(victim: str, moment: float, store: Path) -> set[str] | None:
-    """Ids of the ok runs at the moment of the kill; None when the sweep was over already."""
+    """Ids of the ok runs at the moment of the kill; None when the sweep was over already.
+
+    A worker that is killed while it opens or has nothing to do costs no point: then the sweep itself ends well.
+    """
     scratch, locks = store.parent / "scratch", str(store.parent / "locks")
     sweep = start(store, scratch, *SWEEP, **{VARIABLE: locks})
     _wait(moment, store, sweep)
@@ -67,7 +70,7 @@ def _interrupted(victim: str, moment: float, store: Path) -> set[str] | None:
     finished = {row["run_id"] for row in all_runs(store) if row["status"] == "ok"}
     done = finish(sweep, store, scratch)
     assert all(gone(pid) for pid in workers), "a worker outlived its parent"
-    return None if late or done.code == 0 else finished
+    return None if late or (victim == PARENT and done.code == 0) else finished
 
 
 def _wait(moment: float, store: Path, sweep: subprocess.Popen[str]) -> None:
