@@ -87,6 +87,8 @@ class Measured:
     def __init__(self, runs: pl.DataFrame) -> None:
         self._runs = runs.filter(pl.col("source") == "sweep").sort("run_id")
         self._known: dict[str, dict[str, list[Stored]]] = {}
+        self.short_of_memory = frozenset(self._runs.filter(pl.col("status") == "oom")["environment_id"])
+        """Environments in which a point has run out of memory."""
 
     @classmethod
     def load(cls, store: Store) -> Measured:
@@ -98,10 +100,6 @@ class Measured:
         runs = self._of(environment_id).get(job.point.point_id, [])
         good = [run for run in runs if run.will_do(job, memory_limit_bytes)]
         return next((run for run in reversed(good) if run.status == "ok"), good[-1] if good else None)
-
-    def has_oom(self, environment_id: str) -> bool:
-        """Whether any point has run out of memory in an environment."""
-        return any(run.status == "oom" for runs in self._of(environment_id).values() for run in runs)
 
     def _of(self, environment_id: str) -> dict[str, list[Stored]]:
         if environment_id not in self._known:
@@ -151,10 +149,11 @@ def _facts(text: str | None) -> dict[str, Any] | None:
     except ValueError:
         return None
     shaped = ("measure", "limits", "condition", "reasons")
-    if not isinstance(facts, dict) or not all(isinstance(facts.get(name) or {}, dict) for name in shaped):
+    if not isinstance(facts, dict) or not all(isinstance(facts.get(name), dict | None) for name in shaped):
         return None
     measure = facts.get("measure")
-    return facts if measure is None or {"target_frac", "limit_s"} <= set(measure) else None
+    told = measure is None or all(isinstance(measure.get(name), int | float) for name in ("target_frac", "limit_s"))
+    return facts if told else None
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -211,8 +210,10 @@ class Fates:
 
     def learn(self, jobs: Iterable[tuple[Job, str]]) -> None:
         """Which points of the store have run out of memory, and would again: jobs with their environment."""
+        if not self._measured.short_of_memory:
+            return  # the usual case, in which thousands of points need not be looked through
         for job, environment_id in jobs:
-            if self._measured.has_oom(environment_id):
+            if environment_id in self._measured.short_of_memory:
                 stored = self.stands(job, environment_id)
                 if stored is not None and stored.status == "oom":
                     self.oom.learn(environment_id, job.point)

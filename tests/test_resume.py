@@ -217,7 +217,19 @@ def test_a_memory_limit_is_compared_with_the_one_then() -> None:
     assert {limit for limit, run in stands.items() if run is not None} == {1, 2}
 
 
-@pytest.mark.parametrize("facts", ["not json", "[1]", "null", '{"measure": 1}', '{"measure": {}}', '{"limits": 3}'])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        "not json",
+        "[1]",
+        "null",
+        '{"measure": 1}',
+        '{"measure": {}}',
+        '{"limits": 3}',
+        '{"measure": 0}',
+        '{"measure": {"target_frac": "x", "limit_s": 1}}',
+    ],
+)
 def test_what_another_program_has_written_is_no_run_of_ours(facts: str) -> None:
     """The point is measured, and nothing breaks."""
     row = {**run_row(job(size=8), "r1"), "facts": facts}
