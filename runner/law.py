@@ -7,6 +7,7 @@ crossovers.sql are the public verdict; tests/test_sql_agrees_with_runner.py and 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -39,6 +40,40 @@ class Verdict:
     bound: str
     margin: Estimate | None
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One measurement of a point of a series, in its steady state: where it lies on the axis, and its times.
+
+    sequence: what a step launches; issue time is a property of it. None = unknown.
+    """
+
+    place: float
+    times: Times
+    sequence: str | None = None
+
+
+def judged(runs: Sequence[Run]) -> list[tuple[float, Verdict]]:
+    """The verdict of every place of a series, over all runs that it has there, in the order of the places."""
+    places = sorted({run.place for run in runs})
+    return [(place, decide(_combined([run.times for run in runs if run.place == place]))) for place in places]
+
+
+def _combined(runs: Sequence[Times]) -> Times:
+    """Times over several runs: the median of their values, their least low and their greatest high."""
+    names = ("wall", "issue", "device", "floor", "margin")
+    return Times(
+        **{name: _hull([getattr(each, name) for each in runs]) for name in names}, blocks=any(r.blocks for r in runs)
+    )
+
+
+def _hull(estimates: Sequence[Estimate | None]) -> Estimate | None:
+    known = [each for each in estimates if each is not None]
+    if not known:
+        return None
+    middle = statistics.median(each.value for each in known)
+    return Estimate(middle, min(each.low for each in known), max(each.high for each in known))
 
 
 def decide(times: Times) -> Verdict:

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from runner.condition import cpu_contended, host_contended
-from runner.law import Times, Verdict, decide
+from runner.law import Run, Times, Verdict, decide
 from runner.point import Point
 from runner.rounds import AGREEMENT, Sample, paired_ratios
 from runner.statistics import Estimate, estimate, spread, widened
@@ -144,9 +144,20 @@ def verdict(row: dict[str, Any]) -> Verdict:
         return Verdict("unknown", None, f"{row['status']}: {row['reason']}")
     if row["warmup"] == "false":
         return Verdict("unknown", None, "cold: a first call has no steady state")
+    return decide(_row_times(row))
+
+
+def run_of(row: dict[str, Any], place: float) -> Run | None:
+    """A run's row as a run of a series; None where it has no times of a steady state."""
+    if row["status"] != "ok" or row["warmup"] == "false" or row["wall_us"] is None:
+        return None
+    return Run(place, _row_times(row), json.loads(row["facts"]).get("profile", {}).get("launch_sequence"))
+
+
+def _row_times(row: dict[str, Any]) -> Times:
     blocks = bool(json.loads(row["facts"]).get("blocking_calls"))
     given = {name: _unlisted(row[f"{name}_us"]) for name in ("wall", "issue", "device", "floor")}
-    return decide(Times(**given, margin=_unlisted(row["margin"]), blocks=blocks))
+    return Times(**given, margin=_unlisted(row["margin"]), blocks=blocks)
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------
