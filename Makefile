@@ -6,7 +6,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 CLUSTER := .venv-cluster
 
-.PHONY: sweep demo test lint test-gpu test-cluster test-kill bench-engine clean
+.PHONY: sweep demo test lint coverage test-gpu test-cluster test-kill bench-engine clean
 
 sweep: $(READY)  ## sweep this machine's device and write the report
 	$(BIN)/python -m runner doctor --store $(STORE) || true
@@ -26,6 +26,9 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+coverage: $(READY)  ## how often a 95 % interval holds the truth, simulated and on kept results: three minutes
+	$(BIN)/python scripts/coverage.py 2000 docs/results/h200_engine
 
 test-gpu:  ## what needs CUDA: pytest and the runner's packages alone
 	$(or $(wildcard $(BIN)/python),$(PYTHON)) -m pytest -m gpu -p no:cacheprovider \

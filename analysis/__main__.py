@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Any, NoReturn
 
 import duckdb
 
-from analysis.output import FORMATS, OutputError, short, write_rows
+from analysis.output import FORMATS, OutputError, short, write_rows, write_text
 from analysis.store import StoreError, first_line, open_store
 
 STORE = Path("outputs/store")
@@ -49,6 +50,12 @@ VIEWS = {
         "where along an axis the overhead stops binding",
         f"axis, {ORDER}",
         f'{AXES}, axis, "text" AS crossover, status, reason',
+    ),
+    "confidence": View(
+        "how sure each verdict is, and whether one run alone would have said the same",
+        f"confidence, {ORDER}, point_id",
+        f"{AXES}, bound, margin, margin_low, margin_high, confidence, flips, flip_factor, ok_runs AS runs, "
+        "spread_frac, spread_source, host_noise",
     ),
     "law": View(
         "how well wall = max(issue, device) holds, and who agrees with the bounds",
@@ -124,6 +131,14 @@ def parser() -> argparse.ArgumentParser:
     for name, view in VIEWS.items():
         run = {"law": _run_law, "crossovers": _run_crossovers}.get(name, _run_view)
         _add(commands, name, view.help, run, formats=True).set_defaults(name=name)
+    truth = _add(commands, "truth", "whether the verdicts are true, by independent measurements", _run_truth, False)
+    formats = ["table", "markdown", "csv", "json", "parquet"]
+    truth.add_argument("--format", choices=formats, default="table", help="the report (table, markdown) or its points")
+    whatif = _add(commands, "whatif", "what would bind on a faster host, or on another card", _run_whatif, formats=True)
+    whatif.add_argument("of", nargs="?", choices=["bounds", "crossovers"], default="bounds", help="default: bounds")
+    for name in ("host", "device"):
+        told = f"how many times as fast a {name} (1)"
+        whatif.add_argument(f"--{name}", type=_factor, default=1.0, metavar="TIMES", help=told)
     query = _add(commands, "sql", "the result of a query; DESCRIBE runs lists columns", _run_sql, formats=True)
     query.add_argument("query", help="a query over the relations above, events and samples")
     report = _add(commands, "report", "one HTML file that needs no network", _run_report, formats=False)
@@ -183,6 +198,54 @@ def _run_sql(given: argparse.Namespace) -> int:
     with open_store(given.store) as connection:
         _refuse_all_but_one_reading(connection, given.query)
         write_rows(connection, given.query, given.format, given.path)
+    return WELL
+
+
+def _run_truth(given: argparse.Namespace) -> int:
+    from analysis.truth import MISSED, gather, targets
+    from analysis.truth_report import in_words
+
+    evidence = gather(given.store)
+    if given.format in ("table", "markdown"):
+        write_text(in_words(evidence), given.path)
+    else:
+        with open_store(given.store) as connection:
+            write_rows(connection, f"FROM truth ORDER BY {ORDER}, point_id", given.format, given.path)
+    missed = [f"{each.name} ({each.reached})" for each in targets(evidence) if each.state == MISSED]
+    if missed:
+        print(f"python -m analysis truth: missed: {'; '.join(missed)}", file=sys.stderr)
+    return FIGURE_MISSED if missed else WELL
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = math.nan
+    if not (math.isfinite(factor) and factor > 0):
+        raise argparse.ArgumentTypeError(f"{text}: allowed is a number above 0; for example 1.5")
+    return factor
+
+
+WHATIF = {
+    "bounds": f"{AXES}, bound, then_bound, margin, then_margin, wall_us, then_wall_us, speed_up",
+    "crossovers": f"{AXES}, axis, crossover, then_crossover, status, then_status",
+}
+"""Columns of the tables of `whatif`."""
+
+
+def _run_whatif(given: argparse.Namespace) -> int:
+    from analysis.whatif import in_words, open_whatif
+
+    with open_whatif(given.store, given.host, given.device) as connection:
+        stdout = _on_stdout(given)
+        told = in_words(connection, given.host, given.device)
+        print("\n".join(told), end="\n\n" if stdout else "\n", file=sys.stdout if stdout else sys.stderr)
+        columns = WHATIF[given.of] if given.format == "table" else "*"
+        query = f"SELECT {columns} FROM whatif_{given.of} ORDER BY moves DESC, {ORDER}"
+        if given.format == "table":
+            query = _without_empty_columns(connection, query)
+        write_rows(connection, query, given.format, given.path)
     return WELL
 
 

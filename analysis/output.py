@@ -48,6 +48,12 @@ def write_rows(connection: duckdb.DuckDBPyConnection, query: str, format: str, p
         FORMATS[format](columns, _rows(result), stream)
 
 
+def write_text(text: str, path: Path | None) -> None:
+    """Write a text to the file `path`, which appears whole or not at all, or to stdout for None."""
+    with _text_target(path) as stream:
+        stream.write(text)
+
+
 def write_table(columns: Sequence[str], rows: Rows, stream: IO[str]) -> None:
     """Write an aligned table, numbers with 4 significant digits: drawn by rich on a terminal, plain text elsewhere."""
     texts = [[_cell(value) for value in row] for row in rows]

@@ -28,7 +28,12 @@ RELATIONS = (
     "axes",
     "samples",
     "events",
+    "_launch_points",
+    "_sweep_issues",
+    "_run_times",
+    "_spread",
     "points",
+    "_issue_times",
     "perturbation",
     "steps",
     "kernels",
@@ -40,8 +45,12 @@ RELATIONS = (
     "_series_points",
     "_series",
     "crossovers",
+    "confidence",
     "law",
     "law_summary",
+    "_graph_gaps",
+    "truth",
+    "interventions",
 )
 """Every relation, each after those it reads. A relation lives in the file of its name."""
 
@@ -59,9 +68,13 @@ class StoreError(Exception):
     """A store that cannot be read; the message is one sentence with the cure."""
 
 
-def open_store(folder: str | Path) -> duckdb.DuckDBPyConnection:
+def open_store(
+    folder: str | Path, sweep_id: str | None = None, host: float = 1.0, device: float = 1.0
+) -> duckdb.DuckDBPyConnection:
     """Open the store in `folder` as an in-memory database that holds every relation of `sql/`.
 
+    sweep_id: the runs of this sweep alone, as if no other had been made; None for all. host, device: how many times as
+    fast they are taken to be, by the two-term law (sql/whatif/move.sql).
     Files are listed once. Where a file vanishes meanwhile (another process compacts the store), they are listed again.
     Events and samples stay in their files until a query asks for them.
 
@@ -74,7 +87,7 @@ def open_store(folder: str | Path) -> duckdb.DuckDBPyConnection:
     for _ in range(ATTEMPTS):
         connection = _connect()
         try:
-            return _load(connection, live_files(store, _reader(connection)))
+            return _load(connection, live_files(store, _reader(connection), sweep_id), host, device)
         except (duckdb.IOException, FileNotFoundError) as error:
             connection.close()
             failure = error
@@ -91,11 +104,14 @@ def first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
 
 
-def live_files(store: Path, run_ids_of: Callable[[Path], set[str]]) -> dict[str, list[Path]]:
-    """Files of the store that count, by kind. `run_ids_of` tells which runs a compacted file holds."""
+def live_files(
+    store: Path, run_ids_of: Callable[[Path], set[str]], sweep_id: str | None = None
+) -> dict[str, list[Path]]:
+    """Files of the store that count, by kind, of one sweep or of all. `run_ids_of` tells which runs a compacted file
+    holds."""
     return {
-        "runs": _live_in_sweeps(store / "runs", run_ids_of),
-        "events": _live_in_sweeps(store / "events", run_ids_of),
+        "runs": _live_in_sweeps(store / "runs", run_ids_of, sweep_id),
+        "events": _live_in_sweeps(store / "events", run_ids_of, sweep_id),
         "environments": _parquet_files(store / "environments"),
         "roofs": _parquet_files(store / "roofs"),
     }
@@ -117,8 +133,9 @@ def choose_live(files: Iterable[Path], run_ids_of: Callable[[Path], set[str]]) -
     return [best, *(part for part in parts if part.stem not in held[best])]
 
 
-def _live_in_sweeps(folder: Path, run_ids_of: Callable[[Path], set[str]]) -> list[Path]:
-    sweeps = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+def _live_in_sweeps(folder: Path, run_ids_of: Callable[[Path], set[str]], sweep_id: str | None) -> list[Path]:
+    found = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    sweeps = [path for path in found if sweep_id in (None, path.name)]
     return [file for sweep in sweeps for file in choose_live(_parquet_files(sweep), run_ids_of)]
 
 
@@ -147,16 +164,27 @@ def _reader(connection: duckdb.DuckDBPyConnection) -> Callable[[Path], set[str]]
     return run_ids_of
 
 
-def _load(connection: duckdb.DuckDBPyConnection, files: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnection:
+def _load(
+    connection: duckdb.DuckDBPyConnection, files: Mapping[str, Sequence[Path]], host: float, device: float
+) -> duckdb.DuckDBPyConnection:
     connection.execute((SQL / "_macros.sql").read_text(encoding="utf-8"))
     folder = _folder_beside(connection)
     for kind in KINDS:
         merged = merge_parts(files[kind], folder / kind)
         connection.execute(f"CREATE VIEW files_{kind} AS {_rows_of(kind, merged)}")
-    for relation in RELATIONS:
-        connection.execute((SQL / f"{relation}.sql").read_text(encoding="utf-8"))
+    staged = [relation for relation in RELATIONS if relation.startswith("stg_")]
+    _make(connection, staged)
+    if (host, device) != (1.0, 1.0):
+        connection.execute(f"SET VARIABLE host_factor = {host}::DOUBLE; SET VARIABLE device_factor = {device}::DOUBLE")
+        connection.execute((SQL / "whatif" / "move.sql").read_text(encoding="utf-8"))
+    _make(connection, [relation for relation in RELATIONS if relation not in staged])
     _inherit_comments(connection)
     return connection
+
+
+def _make(connection: duckdb.DuckDBPyConnection, relations: Iterable[str]) -> None:
+    for relation in relations:
+        connection.execute((SQL / f"{relation}.sql").read_text(encoding="utf-8"))
 
 
 def merge_parts(files: Sequence[Path], folder: Path) -> list[Path]:

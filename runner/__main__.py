@@ -1,4 +1,7 @@
-"""`python -m runner [-m] key=value ...`: compose -> plan -> measure -> store. `doctor` looks at the machine."""
+"""`python -m runner [-m] key=value ...`: compose -> plan -> measure -> store. `doctor` looks at the machine.
+
+`ask` measures one step and stores nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,18 @@ def main() -> int:
         return doctor(sys.argv[2:])
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # the CPUs belong to what is measured
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    if sys.argv[1:2] == ["ask"]:
+        from runner.ask import main as ask
+
+        return ask(sys.argv[2:])
     from runner.composition import compose
     from runner.errors import in_one_sentence, wrong_input
     from runner.launch import launch
-    from runner.plan import Plan
+    from runner.plan import plan_of
 
     with in_one_sentence(wrong_input):
         composed = compose()
-        plan = Plan(composed.points) if composed.points else None
+        plan = plan_of(composed.points) if composed.points else None
     with in_one_sentence():
         return launch(plan) if plan else composed.code
 

@@ -74,12 +74,21 @@ def _take(config: DictConfig) -> None:
     """Hydra's task: of a single point, for which Hydra leaves out any launcher without a word."""
     composed.configs.append(config)
     hydra_config = HydraConfig.get()
+    if hydra_config.mode == RunMode.RUN and _searches(config):
+        composed.refused = (
+            "hydra/sweeper=crossover: only a sweep searches; write `python -m runner -m hydra/sweeper=crossover ...`"
+        )
     if hydra_config.mode == RunMode.RUN and hydra_config.launcher._target_ != WORKERS:
         choice = hydra_config.runtime.choices["hydra/launcher"]
         composed.refused = (
             f"hydra/launcher={choice}: only a sweep has jobs; write `python -m runner -m hydra/launcher={choice} ...`, "
             "even for one point"
         )
+
+
+def _searches(config: DictConfig) -> bool:
+    axis = OmegaConf.select(config, "search.axis")
+    return axis is not None or HydraConfig.get().runtime.choices["hydra/sweeper"] == "crossover"
 
 
 def with_new_variable(override: str) -> str:

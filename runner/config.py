@@ -9,7 +9,7 @@ import math
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,11 @@ from runner.task import Interpreter, Recorder
 OF_A_POINT = ("python", "env", "measure", "profiler", "max_step_s", "point_timeout", "artifacts")
 OF_A_COMMAND = (
     "store", "devices", "wait", "order", "order_seed", "rerun", "dry_run", "on_error", "skip_after_oom",
-    "recycle_after", "memory_limit_gb", "points",
+    "recycle_after", "memory_limit_gb", "points", "search",
 )  # fmt: skip
+SEARCH = ("axis", "low", "high", "multiple", "tolerance_frac", "most_points", "most_runs")
+SEARCHED = ("size", "batch", "threads")
+DEFAULT_RANGES = {"size": (8, 16384)}
 MEASURE = ("name", "target_frac", "limit_s", "slopes_every")
 ORDERS = ("shuffled", "given")
 ON_ERROR = ("continue", "stop")
@@ -30,7 +33,9 @@ ON_ERROR = ("continue", "stop")
 @dataclass(frozen=True, slots=True)
 class Job:
     """One point and how it is measured. index: its place in the list of points that the command line makes, from 0;
-    slopes: whether host and device slopes are taken; timeout_s: after how many seconds its worker is given up."""
+    slopes: whether host and device slopes are taken; timeout_s: after how many seconds its worker is given up;
+    repeat: which further run of the point it is, taken whatever the store holds and in a worker that has not measured
+    it yet; 0 = the first one."""
 
     index: int
     point: Point
@@ -41,6 +46,7 @@ class Job:
     timeout_s: float
     recorder: Recorder
     artifacts: bool
+    repeat: int = 0
 
     @property
     def label(self) -> str:
@@ -74,13 +80,82 @@ class Job:
             artifacts=_flag("artifacts", values["artifacts"]),
         )
 
+    def repeated(self, repeat: int) -> Job:
+        """A further run of the same point, measured longer: to half the target, in four times the limit."""
+        closer = Target("confirming", self.target.target_frac / 2, self.target.limit_s * 4)
+        return replace(self, target=closer, repeat=repeat)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Where a crossing is looked for: at the multiples of `multiple` from low to high on one axis.
+
+    axis: `size`, `batch`, `threads` or a parameter of the workload; low, high: multiples themselves; tolerance_frac:
+    how close, as a fraction of the value, but no closer than one multiple; most_points, most_runs: of a series.
+    """
+
+    axis: str
+    low: float
+    high: float
+    multiple: float = 1
+    tolerance_frac: float = 0.02
+    most_points: int = 10
+    most_runs: int = 14
+
+    @classmethod
+    def checked(cls, group: Mapping[str, Any]) -> Search | None:
+        """The search of a configuration, None for a command without one. Raises PointError."""
+        _refuse_keys("search.", group, SEARCH)
+        if (axis := group["axis"]) is None:
+            return None
+        axis = _name("search.axis", axis).removeprefix("workload.")
+        multiple = _number("search.multiple", group["multiple"])
+        low, high = (_end(axis, name, value) for name, value in zip(("low", "high"), _range(axis, group), strict=True))
+        first, last = math.ceil(low / multiple - 1e-9), math.floor(high / multiple + 1e-9)
+        if last < first + 2:
+            raise PointError(
+                f"search.low={low:g} search.high={high:g}: allowed is a range that holds three multiples of "
+                f"search.multiple={multiple:g} or more; for example search.high={multiple * (first + 100):g}."
+            )
+        points = _count("search.most_points", group["most_points"], least=4)
+        return cls(
+            axis, _times(first, multiple), _times(last, multiple), multiple,
+            _positive("search.tolerance_frac", group["tolerance_frac"]), points,
+            _count("search.most_runs", group["most_runs"], least=points),
+        )  # fmt: skip
+
+    @property
+    def places(self) -> range:
+        """All places that may be measured, counted in multiples."""
+        return range(round(self.low / self.multiple), round(self.high / self.multiple) + 1)
+
+    def value(self, place: int) -> float:
+        """A place on the axis; a whole number where the multiple is one."""
+        return _times(place, self.multiple)
+
+    def at(self, values: Mapping[str, Any], place: int) -> dict[str, Any]:
+        """A configuration with its axis at a place. Raises PointError where it has no such axis."""
+        value, group = self.value(place), values["workload"]
+        if isinstance(group, Mapping) and self.axis != "name" and self.axis in group:
+            return {**values, "workload": {**group, self.axis: value}}
+        if self.axis not in SEARCHED:
+            numeric = [key for key, each in group.items() if isinstance(each, int | float)]
+            allowed = ", ".join([*SEARCHED, *(f"workload.{key}" for key in numeric)])
+            raise PointError(f"search.axis={self.axis}: allowed is {allowed}; for example search.axis=size.")
+        return {**values, self.axis: value}
+
+    def place(self, point: Point) -> int:
+        """Where a point lies, counted in multiples."""
+        value = getattr(point, self.axis) if self.axis in SEARCHED else dict(point.params)[self.axis]
+        return round(value / self.multiple)
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What holds for a whole command.
 
     devices: numbers of the cards, `all`, or None for the first; wait: for a device that another sweep holds;
-    memory_limit_bytes: of a worker's own memory, None = none.
+    memory_limit_bytes: of a worker's own memory, None = none; search: None where the points are given.
     """
 
     store: Path
@@ -94,6 +169,7 @@ class Settings:
     skip_after_oom: bool
     recycle_after: int
     memory_limit_bytes: int | None
+    search: Search | None
 
     @classmethod
     def checked(cls, values: Mapping[str, Any]) -> Settings:
@@ -113,6 +189,7 @@ class Settings:
             skip_after_oom=_flag("skip_after_oom", values["skip_after_oom"]),
             recycle_after=_count("recycle_after", values["recycle_after"], least=1),
             memory_limit_bytes=None if limit is None else _gigabytes("memory_limit_gb", limit),
+            search=Search.checked(_mapping("search", values["search"], "conf/config.yaml")),
         )
 
 
@@ -122,11 +199,35 @@ def command_values(values: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _group(values: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
-    group = values[name]
-    if not isinstance(group, Mapping):
-        raise PointError(f"{name}={group}: allowed is a group; see conf/{name}.")
+    group = _mapping(name, values[name], f"conf/{name}")
     _refuse_keys(f"{name}.", group, keys)
     return group
+
+
+def _mapping(name: str, group: Any, place: str) -> Mapping[str, Any]:
+    if not isinstance(group, Mapping):
+        raise PointError(f"{name}={group}: allowed is a group; see {place}.")
+    return group
+
+
+def _range(axis: str, group: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Both ends as they were given, where they are left out those of the axis, if there are any."""
+    low, high = DEFAULT_RANGES.get(axis, (None, None))
+    return (low if group["low"] is None else group["low"], high if group["high"] is None else group["high"])
+
+
+def _end(axis: str, name: str, value: Any) -> float:
+    if value is None:
+        raise PointError(
+            f"search.{name}=null: allowed is a number above 0, since {axis} has no range of its own; "
+            "for example search.low=1 search.high=64."
+        )
+    return _number(f"search.{name}", value)
+
+
+def _times(count: int, multiple: float) -> float:
+    """A multiple without the noise of binary fractions; a whole number stays one."""
+    return count * multiple if isinstance(multiple, int) else float(f"{count * multiple:.12g}")
 
 
 def _refuse_keys(place: str, values: Mapping[Any, Any], allowed: tuple[str, ...]) -> None:
@@ -200,10 +301,15 @@ def _name(key: str, value: Any) -> str:
 
 
 def _positive(key: str, value: Any) -> float:
+    return float(_number(key, value))
+
+
+def _number(key: str, value: Any) -> float:
+    """A number above 0; a whole one stays whole."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value <= 0:
         raise PointError(f"{key}={value}: allowed is a number above 0; for example {key}=1.")
-    return float(value)
+    return value
 
 
 def _gigabytes(key: str, value: Any) -> int:

@@ -42,8 +42,9 @@ class Source(Protocol):
     def take(self) -> Sequence[Job] | None:
         """The next jobs, for one device one after another; None = none until a result comes, or none any more."""
 
-    def learn(self, job: Job, result: Mapping[str, Any]) -> None:
-        """A job that was taken has this result: its row of `runs`, or what the store holds of it."""
+    def learn(self, job: Job, rows: Sequence[Mapping[str, Any]]) -> None:
+        """A job that was taken has these rows of `runs`: the one just made, or all that the store holds of its point
+        (its ok runs, the earliest first; without one the latest that makes measuring needless)."""
 
 
 class Engine:
@@ -143,9 +144,11 @@ class Engine:
         found = await self._found(station, job)
         if not job.point.spec.idle:
             job = replace(job, point=job.point.resolved(station.kind))
-        if (stored := self.fates.stands(job, found.environment_id)) is not None:
+        if job.repeat:
+            await station.dismiss_who_measured(job.point.point_id, job.interpreter)
+        elif (stored := self.fates.stands(job, found.environment_id)) is not None:
             self._progress.stands(job, stored.status)
-            source.learn(job, {"status": stored.status, "run_id": stored.run_id})
+            source.learn(job, self.fates.rows(job, found.environment_id))
             return
         error = await self._opened(station, job)
         handed = self._handed(station, job)
@@ -224,8 +227,8 @@ class Engine:
         way = "idle" if job.point.spec.idle else "warm"
         done = await station.measure(seat.worker, (way, task), job.timeout_s)
         done.facts["waited_s"] = seat.worker.waited_s
-        seat.points += 1
-        if seat.points >= self._settings.recycle_after:
+        seat.measured.append(job.point.point_id)
+        if len(seat.measured) >= self._settings.recycle_after:
             await station.dismiss(job.interpreter)
         return done
 
@@ -264,7 +267,7 @@ class Engine:
         self._progress.end(handed.job, station.name, row)
         if is_failure(row["status"]) and self._settings.on_error == "stop":
             self.stopping = True
-        source.learn(handed.job, row)
+        source.learn(handed.job, [row])
         self._tell_news()
 
 

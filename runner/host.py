@@ -111,6 +111,13 @@ def cache_bytes(level: int, root: Path = ROOT) -> int | None:
     return None
 
 
+def sharing_last_cache(cpu: int, root: Path = ROOT) -> frozenset[int] | None:
+    """CPUs that share this one's last-level cache, itself among them; None when that cannot be read."""
+    indexes = (root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index*")
+    levels = sorted((read_int(index / "level") or 0, read_text(index / "shared_cpu_list") or "") for index in indexes)
+    return _parsed(levels[-1][1]) if levels else None
+
+
 def last_cache_bytes(root: Path = ROOT) -> int | None:
     """Size of CPU 0's last-level cache, the counterpart of a card's L2, in bytes."""
     sizes = [cache_bytes(level, root) for level in (4, 3, 2)]

@@ -7,21 +7,22 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from runner.config import Job
-from runner.engine import Engine
+from runner.engine import Engine, Source
 from runner.errors import plainly
 from runner.machine import Machine
 from runner.pace import Pace
-from runner.plan import Plan
-from runner.preview import Preview
-from runner.progress import Progress, say
+from runner.plan import Plan, Searches
+from runner.preview import Preview, print_series
+from runner.progress import Progress, SearchProgress, say
 from runner.recording import Recording
 from runner.resume import Fates, Measured, differences
+from runner.seeking import Seeking, answered
 from runner.station import Shop, Station
 from runner.store import Store, StoreError, new_id, tidy
 from runner.task import Found
@@ -39,7 +40,7 @@ def launch(plan: Plan) -> int:
     if plan.settings.dry_run:
         return asyncio.run(_previewed(plan, store))
     store.check()
-    progress = Progress(plan.paces, plan.width, store.folder)
+    progress = _progress(plan, store)
     _tidy(store, progress)
     try:
         return asyncio.run(_launched(plan, store, progress))
@@ -54,6 +55,12 @@ def launch(plan: Plan) -> int:
         progress.close()
 
 
+def _progress(plan: Plan, store: Store) -> Progress:
+    if isinstance(plan, Searches):
+        return SearchProgress(len(plan), plan.width, store.folder)
+    return Progress(plan.paces, plan.width, store.folder)
+
+
 def _tidy(store: Store, progress: Progress) -> None:
     """Leftovers of others go; one that may not be removed is no reason not to measure."""
     try:
@@ -66,7 +73,11 @@ async def _previewed(plan: Plan, store: Store) -> int:
     machine = Machine(plan, Shop(store, plan.settings, say))
     try:
         await machine.look()
-        Preview(plan, store, Measured.load(store), machine).print()
+        measured = Measured.load(store)
+        if isinstance(plan, Searches):
+            print_series(plan, measured, machine)
+        else:
+            Preview(plan, store, measured, machine).print()
     finally:
         await machine.close()
     return 0
@@ -74,20 +85,26 @@ async def _previewed(plan: Plan, store: Store) -> int:
 
 async def _launched(plan: Plan, store: Store, progress: Progress) -> int:
     with _signals_cancel() as received:
-        sweep = Sweep(plan, store, progress)
+        sweep = _sweep(plan, store, progress)
         try:
             await sweep.run()
         except asyncio.CancelledError:
             if not received:
                 raise
-            progress.stopped(f"Interrupted by {received[0].name}", progress.counts.total() + sweep.standing())
+            progress.stopped(f"Interrupted by {received[0].name}", sweep.done())
             return STOPPED[received[0]]
-    if progress.done < len(plan):
+    if not sweep.finished:
         why = "Stopped after a point that failed" if sweep.stopping else "Stopped because devices were given up"
         progress.stopped(why, progress.done)
         return FAILED
     progress.summary()
     return FAILED if progress.failed else 0
+
+
+def _sweep(plan: Plan, store: Store, progress: Progress) -> Sweep:
+    if isinstance(plan, Searches) and isinstance(progress, SearchProgress):
+        return SearchSweep(plan, store, progress)
+    return Sweep(plan, store, progress)
 
 
 class Sweep:
@@ -103,7 +120,7 @@ class Sweep:
         """Measure kind by kind of device. Raises what keeps it from measuring."""
         settings = self.plan.settings
         order = settings.order if settings.order == "given" else f"{settings.order}:{settings.order_seed}"
-        recording = Recording(self.store, new_id(), order)
+        recording = Recording(self.store, new_id(), order, settings.search)
         with tempfile.TemporaryDirectory(prefix="crossover-") as scratch:
             try:
                 await self.machine.look()
@@ -113,10 +130,16 @@ class Sweep:
             finally:
                 await self.machine.close()
 
-    def standing(self) -> int:
-        """How many points were in the store when the command started."""
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to measure."""
+        return self.progress.done >= len(self.plan)
+
+    def done(self) -> int:
+        """How many points are in the store, those that it held when the command started included."""
         fates = self._fates()
-        return sum(fates.stands(job, found.environment_id) is not None for job, found in self._jobs())
+        standing = sum(fates.stands(job, found.environment_id) is not None for job, found in self._jobs())
+        return self.progress.counts.total() + standing
 
     async def _run_kind(self, kind: str, recording: Recording, scratch: Path) -> None:
         if self.stopping:
@@ -127,8 +150,11 @@ class Sweep:
                 self.measured = Measured.load(self.store)  # the one that was waited for may have done the same points
             engine = Engine(self.plan.settings, recording, self.measured, self.progress, scratch)
             engine.fates.learn((job, found.environment_id) for job, found in self._jobs())
-            await engine.run(Listed(self._batches(kind)), stations)
+            await engine.run(self._source(kind), stations)
             self.stopping = engine.stopping
+
+    def _source(self, kind: str) -> Source:
+        return Listed(self._batches(kind))
 
     def _fates(self) -> Fates:
         fates = Fates(self.plan.settings, self.measured)
@@ -149,9 +175,14 @@ class Sweep:
 
     def _is_missing(self, kind: str, stations: Sequence[Station]) -> bool:
         """Whether there may be anything to measure: on cards that are not alike, what one has the other may lack."""
+        return self._are_unlike(stations) or self._lacks(kind)
+
+    def _are_unlike(self, stations: Sequence[Station]) -> bool:
         one = self.plan.interpreters[0]
-        if len({station.found(one).environment_id for station in stations}) > 1:
-            return True
+        return len({station.found(one).environment_id for station in stations}) > 1
+
+    def _lacks(self, kind: str) -> bool:
+        """Whether the store lacks a point of this kind of device."""
         fates = self._fates()
         jobs = ((job, found) for job, found in self._jobs() if found.kind == kind)
         return any(fates.stands(job, found.environment_id) is None for job, found in jobs)
@@ -168,6 +199,37 @@ class Sweep:
             self.progress.note(f"A new environment: {told}. What was measured in another stays apart from it.")
 
 
+class SearchSweep(Sweep):
+    """A command that searches: its sources find out which points there are."""
+
+    def __init__(self, plan: Searches, store: Store, progress: SearchProgress) -> None:
+        super().__init__(plan, store, progress)
+        self._searches, self._decide = plan, progress.decide
+        self._sources: list[Seeking] = []
+
+    @property
+    def finished(self) -> bool:
+        """Whether every series is decided."""
+        return all(source.finished for source in self._sources)
+
+    def done(self) -> int:
+        """How many runs the search has looked at or made."""
+        return self.progress.done
+
+    def _source(self, kind: str) -> Source:
+        self._sources.append(self._seeking(kind, self._decide))
+        return self._sources[-1]
+
+    def _lacks(self, kind: str) -> bool:
+        """Whether the store alone decides every series of this kind of device: then nothing is measured."""
+        source = self._seeking(kind, lambda index, line: None)
+        return not answered(source, self._fates(), lambda job: self.machine.found(job).environment_id)
+
+    def _seeking(self, kind: str, told: Callable[[int, str], object]) -> Seeking:
+        indices = [job.index for batch in self._batches(kind) for job in batch]
+        return Seeking(self._searches, indices, self.machine.resolved, told)
+
+
 class Listed:
     """A source that knows all its points, and has nothing to learn."""
 
@@ -178,7 +240,7 @@ class Listed:
         """The next jobs."""
         return next(self._batches, None)
 
-    def learn(self, job: Job, result: Mapping[str, Any]) -> None:
+    def learn(self, job: Job, rows: Sequence[Mapping[str, Any]]) -> None:
         """The list is what it is."""
 
 

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from runner.statistics import Estimate
+from runner.statistics import NORMAL, Estimate, t_quantile
 
 SERIALIZED = 1.05
 BROKEN = 1.10
 FOUND = 2.0
+LEAST_DOF = 3
+"""From so few degrees of freedom on a spread is known: below, its own interval is wider than anything it could tell."""
+WILD = 5.0
+"""Robust standard deviations beyond which a run counts as if it lay there."""
+LEAST_ALIKE = 3
+"""So many points must launch the same for their issue time to be pooled."""
+NORMAL_MAD = 0.6745
+"""Median absolute deviation of the normal distribution, in standard deviations."""
+COMBINED = ("wall", "issue", "device", "floor", "margin")
 
 OVERHEAD, BALANCED, DEVICE, SERIAL, UNKNOWN = "overhead-bound", "balanced", "device-bound", "serialized", "unknown"
 
@@ -46,69 +55,213 @@ class Verdict:
 class Run:
     """One measurement of a point of a series, in its steady state: where it lies on the axis, and its times.
 
-    sequence: what a step launches; issue time is a property of it. None = unknown.
+    sequence: what a step launches; issue time is a property of it. None = unknown. sweep: the command that measured it.
     """
 
     place: float
     times: Times
     sequence: str | None = None
+    sweep: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How much runs of one point differ: standard deviation of the logarithm, and its degrees of freedom."""
+
+    sd: float
+    dof: int
 
 
 def judged(runs: Sequence[Run]) -> list[tuple[float, Verdict]]:
-    """The verdict of every place of a series, over all runs that it has there, in the order of the places."""
-    places = sorted({run.place for run in runs})
-    return [(place, decide(_combined([run.times for run in runs if run.place == place]))) for place in places]
+    """The verdict of every place of a series, over all runs that it has there, in the order of the places.
+
+    The spread between runs is that of the places with several runs, and issue time is pooled over the places that
+    launch the same; the analysis does both over all points of the environment.
+    """
+    places = {place: [run for run in runs if run.place == place] for place in sorted({run.place for run in runs})}
+    spreads = {name: spread_of([_values(group, name) for group in places.values()]) for name in COMBINED}
+    issues = _pooled_issues(runs, places)
+    return [(place, _verdict(group, spreads, issues)) for place, group in places.items()]
 
 
-def _combined(runs: Sequence[Times]) -> Times:
-    """Times over several runs: the median of their values, their least low and their greatest high."""
-    names = ("wall", "issue", "device", "floor", "margin")
-    return Times(
-        **{name: _hull([getattr(each, name) for each in runs]) for name in names}, blocks=any(r.blocks for r in runs)
-    )
+def spread_of(groups: Iterable[Sequence[float]]) -> Spread | None:
+    """Spread of values about the mean of their group, on logarithms, over all groups of several; None for too few.
+
+    A value farther from its mean than WILD robust standard deviations counts as if it lay there: a few wild runs must
+    not widen every interval, but what happens to one run in twenty must.
+    """
+    logs = [[math.log(value) for value in group] for group in groups if len(group) > 1]
+    dof = sum(len(group) - 1 for group in logs)
+    if dof < LEAST_DOF:
+        return None
+    deviations = [(abs(each - statistics.fmean(group)), 1 - 1 / len(group)) for group in logs for each in group]
+    cap = WILD * statistics.median(far / math.sqrt(share) for far, share in deviations) / NORMAL_MAD
+    return Spread(math.sqrt(sum(min(far, cap * math.sqrt(share)) ** 2 for far, share in deviations) / dof), dof)
 
 
-def _hull(estimates: Sequence[Estimate | None]) -> Estimate | None:
+def combined(estimates: Sequence[Estimate | None], spread: Spread | None) -> Estimate | None:
+    """A time of a point over its runs: their median, its interval by the spread between runs.
+
+    No narrower than the runs' own intervals make it, nor than the own one of a single run. Where the spread is unknown,
+    or a value is not above zero, from the least low to the greatest high.
+    """
     known = [each for each in estimates if each is not None]
     if not known:
         return None
-    middle = statistics.median(each.value for each in known)
-    return Estimate(middle, min(each.low for each in known), max(each.high for each in known))
+    value, low, high = (
+        statistics.median(e.value for e in known), min(e.low for e in known), max(e.high for e in known),
+    )  # fmt: skip
+    if spread is None or min(each.value for each in known) <= 0:
+        return Estimate(value, low, high)
+    reach = t_quantile(spread.dof) * spread.sd
+    if len(known) == 1:
+        return Estimate(value, min(low, value * math.exp(-reach)), max(high, value * math.exp(reach)))
+    within = math.sqrt(statistics.fmean(_own_reach(each) ** 2 for each in known))
+    reach = max(reach, within) * math.sqrt(_share(len(known)))
+    return Estimate(value, value * math.exp(-reach), value * math.exp(reach))
 
 
-def decide(times: Times) -> Verdict:
-    """The bound of a point measured in its steady state."""
+def _own_reach(own: Estimate) -> float:
+    """Half the width of a run's interval, on logarithms."""
+    up = math.log(own.high / own.value)
+    return (up + math.log(own.value / own.low)) / 2 if own.low > 0 else up
+
+
+def _share(count: int) -> float:
+    """Variance of the median of so many normal values, as a share of the variance of one (exact for one)."""
+    return math.pi / (2 * count + math.pi - 2)
+
+
+def _values(runs: Sequence[Run], name: str) -> list[float]:
+    """Values above zero of a time, one a run."""
+    known = (getattr(run.times, name) for run in runs)
+    return [each.value for each in known if each is not None and each.value > 0]
+
+
+def _verdict(runs: Sequence[Run], spreads: Mapping[str, Spread | None], issues: Mapping[str, Estimate]) -> Verdict:
+    times = Times(
+        **{name: combined([getattr(run.times, name) for run in runs], spreads[name]) for name in COMBINED},
+        blocks=any(run.times.blocks for run in runs),
+    )
+    sequence = _sequence(runs)
+    pooled = _with_issue(times, issues.get(sequence)) if sequence else times
+    return decide(pooled, _least_excess([run.times for run in runs]) if times.issue else None)
+
+
+def _least_excess(runs: Sequence[Times]) -> float | None:
+    """Median of the excess of the runs, of those that have both terms."""
+    found = [excess for run in runs if run.issue and (excess := _excess(run)) is not None]
+    return statistics.median(found) if found else None
+
+
+# -- issue time is a property of what a step launches ------------------------------------------------------------------
+
+
+def _pooled_issues(runs: Sequence[Run], places: Mapping[float, Sequence[Run]]) -> dict[str, Estimate]:
+    """Launch sequence -> the issue time that its places share; only where at least three do."""
+    alike = {each: [group for group in places.values() if _sequence(group) == each] for each in _sequences(runs)}
+    centres = {each: [_issue(group) for group in groups if _values(group, "issue")] for each, groups in alike.items()}
+    sweeps = {each: _sweep_centres([run for group in groups for run in group]) for each, groups in alike.items()}
+    spread = spread_of(sweeps.values())
+    return {each: _pooled(centres[each], sweeps[each], spread) for each in alike if len(centres[each]) >= LEAST_ALIKE}
+
+
+def _issue(runs: Sequence[Run]) -> float:
+    return statistics.median(_values(runs, "issue"))
+
+
+def _sequences(runs: Sequence[Run]) -> list[str]:
+    return sorted({run.sequence for run in runs if run.sequence is not None})
+
+
+def _sequence(runs: Sequence[Run]) -> str | None:
+    """What all runs of a place launch that tell it; None where they differ."""
+    known = _sequences(runs)
+    return known[0] if len(known) == 1 else None
+
+
+def _sweep_centres(runs: Sequence[Run]) -> list[float]:
+    """Median issue time in each command that measured at least three of the places."""
+    known = [run for run in runs if run.times.issue and run.times.issue.value > 0]
+    sweeps = [[run for run in known if run.sweep == sweep] for sweep in {run.sweep for run in known}]
+    return [_issue(group) for group in sweeps if len({run.place for run in group}) >= LEAST_ALIKE]
+
+
+def _pooled(centres: Sequence[float], sweeps: Sequence[float], spread: Spread | None) -> Estimate:
+    """Median of the places' issue times; its interval by their robust spread, and by how much commands differ."""
+    middle = statistics.median(centres)
+    sd = statistics.median(abs(math.log(each / middle)) for each in centres) / NORMAL_MAD
+    among = NORMAL * sd * math.sqrt(math.pi / 2 / len(centres))
+    reach = math.hypot(among, _between_sweeps(middle, sweeps, spread))
+    return Estimate(middle, middle * math.exp(-reach), middle * math.exp(reach))
+
+
+def _between_sweeps(middle: float, sweeps: Sequence[float], spread: Spread | None) -> float:
+    if len(sweeps) < 2:
+        return 0.0
+    if spread is None:
+        return max(abs(math.log(each / middle)) for each in sweeps)
+    return t_quantile(spread.dof) * spread.sd * math.sqrt(_share(len(sweeps)))
+
+
+def _with_issue(times: Times, issue: Estimate | None) -> Times:
+    """The times with the issue time that the launch sequence has: the margin of the rounds moves with it."""
+    if issue is None or times.device is None or times.device.low <= 0:
+        return times
+    own = times.margin and times.issue and times.margin.value / times.issue.value
+    value = issue.value * (own or 1 / times.device.value)
+    reach = math.hypot(_own_reach(issue), math.log(times.device.high / times.device.low) / 2)
+    margin = Estimate(value, value * math.exp(-reach), value * math.exp(reach))
+    return replace(times, issue=issue, margin=margin)
+
+
+# -- one point ---------------------------------------------------------------------------------------------------------
+
+
+def decide(times: Times, excess: float | None = None) -> Verdict:
+    """The bound of a point measured in its steady state.
+
+    excess: the low end of its wall time over the larger of its two terms, where it was formed in each run.
+    """
     if times.wall is None:
         return Verdict(UNKNOWN, None, "no times")
     if times.floor is not None:
         return _synchronous(times.wall, times.floor, times.margin)
-    return _asynchronous(times, times.wall)
+    return _asynchronous(times, times.wall, excess)
+
+
+def _excess(times: Times) -> float | None:
+    """Low end of the wall time over the larger of the two terms; over the device's high end without an issue time."""
+    if times.wall is None or times.device is None or times.device.value <= 0:
+        return None
+    return times.wall.low / (max(times.issue.value, times.device.value) if times.issue else times.device.high)
 
 
 def _synchronous(wall: Estimate, floor: Estimate, margin: Estimate | None) -> Verdict:
+    if margin is not None and wall.value > floor.value:
+        return _by_margin(margin)
     work = Estimate(wall.value - floor.value, wall.low - floor.high, wall.high - floor.low)
     if work.low <= 0:
         return Verdict(OVERHEAD, None, "the work is within the noise of the floor")
-    return _by_margin(margin or ratio(floor, work))
+    return _by_margin(ratio(floor, work))
 
 
-def _asynchronous(times: Times, wall: Estimate) -> Verdict:
-    if times.device is None or times.device.value <= 0:
+def _asynchronous(times: Times, wall: Estimate, given: float | None) -> Verdict:
+    excess = _excess(times) if given is None else given
+    if times.device is None or excess is None:
         return Verdict(UNKNOWN, None, "device time was not measured")
-    larger = max(times.issue.value if times.issue else 0.0, times.device.value)
-    margin = times.margin or (ratio(times.issue, times.device) if times.issue else None)
     if times.issue is None:
-        return _without_issue(wall, times.device, times.blocks)
-    if times.blocks and wall.low > SERIALIZED * larger:
+        return _without_issue(wall, times.device, excess, times.blocks)
+    margin = times.margin or ratio(times.issue, times.device)
+    if times.blocks and excess > SERIALIZED:
         return Verdict(SERIAL, margin, "the host waits for the device in every step")
-    if not times.blocks and wall.low > BROKEN * larger:
+    if not times.blocks and excess > BROKEN:
         return Verdict(UNKNOWN, margin, "the wall time is above both of its terms, and nothing was seen to wait")
-    assert margin is not None
     return _by_margin(margin)
 
 
-def _without_issue(wall: Estimate, device: Estimate, blocks: bool) -> Verdict:
-    if wall.low > BROKEN * device.high and not blocks:
+def _without_issue(wall: Estimate, device: Estimate, excess: float, blocks: bool) -> Verdict:
+    if excess > BROKEN and not blocks:
         return Verdict(OVERHEAD, ratio(wall, device), "by the law: the wall time is above the device's")
     return Verdict(UNKNOWN, None, "issue time was not measured")
 
@@ -138,7 +291,8 @@ class Crossing:
 def crossing(series: Sequence[tuple[float, Verdict]]) -> Crossing:
     """The crossing of a series of (axis value, verdict): exactly one change of side, balanced points between allowed.
 
-    `found` in a bracket at most 2x wide (interpolated on the logarithms of axis and margin), else `bracketed`; the
+    `found` in a bracket at most 2x wide (a straight line through the two decided points and the balanced ones between
+    them, on the logarithms of axis and margin), else `bracketed`; the
     bracket reaches over balanced points right beside it, since the crossing may as well lie there;
     `above` or `below` the range; `several`; `unknown` where no point has a side, or where all that have one lie on the
     same and a point beyond them is undecided. Points that failed or were skipped are not part of the series.
@@ -163,12 +317,27 @@ Placed = tuple[float, Verdict]
 
 def _between(points: Sequence[Placed], sided: Sequence[Placed], left: Placed, right: Placed) -> Crossing:
     low, high = _reach(points[::-1], sided[::-1], left), _reach(points, sided, right)
-    margins = [each[1].margin.value if each[1].margin else 0.0 for each in (left, right)]
-    if low <= 0 or high > FOUND * low or min(margins) <= 0:
+    between = [
+        (place, verdict.margin.value if verdict.margin else 0.0)
+        for place, verdict in points
+        if left[0] <= place <= right[0] and verdict.bound in (OVERHEAD, BALANCED, DEVICE)
+    ]
+    if low <= 0 or high > FOUND * low or min(between[0][1], between[-1][1]) <= 0:
         return Crossing("bracketed", None, low, high)
-    first, last = (math.log(margin) for margin in margins)
-    share = first / (first - last)
-    return Crossing("found", math.exp(math.log(left[0]) + share * math.log(right[0] / left[0])), low, high)
+    return Crossing("found", _meeting([each for each in between if each[1] > 0]), low, high)
+
+
+def _meeting(margins: Sequence[tuple[float, float]]) -> float:
+    """Where the margin is 1: on the straight line through all, on logarithms; should that be beyond them, through the
+    first and the last."""
+    logs = [(math.log(place), math.log(margin)) for place, margin in margins]
+    root = _root(logs)
+    return math.exp(root if logs[0][0] <= root <= logs[-1][0] else _root([logs[0], logs[-1]]))
+
+
+def _root(points: Sequence[tuple[float, float]]) -> float:
+    line = statistics.linear_regression(*zip(*points, strict=True))
+    return -line.intercept / line.slope if line.slope else math.inf
 
 
 def _reach(points: Sequence[Placed], sided: Sequence[Placed], edge: Placed) -> float:

@@ -15,20 +15,28 @@ from typing import Any
 
 import torch
 
-from runner import compiling, host, timing
+from runner import compiling, custom, doubling, host, timing
 from runner.clock import Clock, host_clock
 from runner.condition import HostCounters
 from runner.device import Device
 from runner.point import Point, Schedule
 from runner.profiling import record, warm_profiler
-from runner.rounds import Quantity, Rounds, Sample, Target, take_rounds
+from runner.quiet import quiet_host
+from runner.rounds import Rounds, Sample, Take, Target, completed, lacking, take_rounds
 from runner.slopes import take_slopes
 from runner.task import Measurement, Recorder, Task
-from runner.workloads import predicted_step_s
+from runner.workloads import Custom, predicted_step_s
 
 Step = Callable[[], Any]
 MOST_INPUTS = 16384
 BLOCKING_SPAN_US = 50_000.0
+DEVICE_ALONE = ("device", "replay")
+"""Times that the host has no part in, so that its pace does not matter."""
+ONE_TIME = dict.fromkeys(
+    ("issue_us", "device_us", "replay_us", "single_us", "blocked_us", "host_slope", "device_slope"),
+    "on a synchronous device the host's and the device's time are one: see wall_us and floor_us",
+)
+"""Why a step of the CPU has none of these."""
 
 
 class Skipped(Exception):
@@ -42,6 +50,11 @@ class Skipped(Exception):
 def measure(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
     """Measure a point in its steady state. Whatever goes wrong is an answer with status and reason."""
     return _guarded(lambda facts: _warm(task, device, clock, facts), task, device, clock)
+
+
+def measure_times(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
+    """The same without a profile, but where nothing else can tell the device's time."""
+    return _guarded(lambda facts: _times_alone(task, device, clock, facts), task, device, clock)
 
 
 def rehearse(device: Device) -> None:
@@ -133,7 +146,7 @@ def _failure(error: Exception) -> tuple[str, str]:
     """Status and reason of an exception: memory that is not there apart from everything else."""
     text = " ".join(str(error).split()) or type(error).__name__
     memory = isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in text
-    return ("oom" if memory else "failed"), f"{type(error).__name__}: {text}"[:1000]
+    return ("oom" if memory else "failed"), f"{custom.place(error)}{type(error).__name__}: {text}"[:1000]
 
 
 def _is_lost(device: Device) -> bool:
@@ -149,6 +162,22 @@ def _is_lost(device: Device) -> bool:
 
 
 def _warm(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Measurement:
+    step, done = _timed(task, device, clock, facts)
+    traces, table = _profiled(task, step, device, clock, facts)
+    return replace(done, traces=traces, table=table)
+
+
+def _times_alone(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Measurement:
+    step, done = _timed(task, device, clock, facts)
+    taken = {sample.quantity for sample in done.samples}
+    if not device.asynchronous or taken & set(DEVICE_ALONE):
+        return done
+    traces, table = _profiled(task, step, device, clock, facts)
+    return replace(done, traces=traces, table=table)
+
+
+def _timed(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> tuple[Step, Measurement]:
+    """The step, warm, and its times and slopes."""
     floor = None if device.asynchronous else _floor_step(task.point, device)
     step = build_step(task.point, device)
     if floor is not None and task.point.compile is not False:
@@ -158,20 +187,22 @@ def _warm(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Me
     facts |= _warmed(task, step, device, clock)
     if task.point.compile is not False:
         facts["compile"] = compiling.facts()
+    doubled = _doubled_step(task, device) if floor is not None else None
     gc.collect()
     gc.disable()
     try:
         with _host_watched(facts):
-            if floor is None:
+            if device.asynchronous:
                 rounds, slopes = _asynchronous(task, step, device, clock, facts)
+            elif floor is not None:
+                rounds, slopes = _synchronous(task, step, floor, doubled, device, clock, facts), {}
             else:
-                rounds, slopes = _synchronous(task, step, floor, device, clock, facts), {}
+                rounds, slopes = _without_floor(task, step, device, clock, facts), {}
     finally:
         gc.enable()
     facts["measure"] = asdict(task.target)
     facts |= {"stopped": rounds.stopped, "rounds": rounds.count, "measured_s": rounds.seconds}
-    traces, table = _profiled(task, step, device, clock, facts)
-    return Measurement("ok", None, rounds.samples, slopes, facts, traces, table)
+    return step, Measurement("ok", None, rounds.samples, slopes, facts)
 
 
 def build_step(point: Point, device: Device) -> Step:
@@ -210,14 +241,24 @@ def cold_sets(inputs: tuple[torch.Tensor, ...], device: Device) -> int:
     return max(2, sets)
 
 
-def _floor_step(point: Point, device: Device) -> Step:
-    """The same operations at the workload's floor size, on one thread, compiled on its own where the point is."""
+def _floor_step(point: Point, device: Device) -> Step | None:
+    """The same operations at the workload's floor size, on one thread, compiled on its own where the point is.
+
+    None for a step of the user's own: what it does when there is nothing to do is not known.
+    """
+    if isinstance(point.spec, Custom):
+        return None
     small = replace(point, size=point.spec.floor_size, l2="warm")
     function = compiling.compiled(compiling.separate(small.spec.function(small)), small.compile, small.dynamic)
     generator = torch.Generator(device.torch).manual_seed(small.seed)
     step = partial(function, *small.spec.inputs(small, device.torch, generator))
     step()
     return step
+
+
+def _doubled_step(task: Task, device: Device) -> Step | None:
+    """The step on twice the rows, where slopes are asked for and it can be made."""
+    return doubling.doubled_step(task.point, device) if task.slopes and not doubling.refusal(task.point) else None
 
 
 def _refuse_long(sample: Callable[[], float], max_step_s: float) -> None:
@@ -238,14 +279,16 @@ def _warmed(task: Task, step: Step, device: Device, clock: Clock) -> dict[str, A
     return {"warmup_steps": done.steps} | ({} if done.steady else {"unsteady": True})
 
 
-def _synchronous(task: Task, step: Step, floor: Step, device: Device, clock: Clock, facts: dict[str, Any]) -> Rounds:
-    """wall and floor, on a device where every call returns when its work is done."""
+def _synchronous(
+    task: Task, step: Step, floor: Step, doubled: Step | None, device: Device, clock: Clock, facts: dict[str, Any]
+) -> Rounds:
+    """wall, floor and doubled work, on a device where every call returns when its work is done."""
     wall_steps = timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock))
     floor_steps = timing.steps_for(timing.WALL_SPAN_US / 2, timing.wall_us(floor, 10, device, clock))
 
-    def wall() -> float:
-        timing.repeat(step, min(3, wall_steps // 4))
-        return timing.wall_us(step, wall_steps, device, clock)
+    def sustained(each: Step, steps: int) -> float:
+        timing.repeat(each, min(3, steps // 4))
+        return timing.wall_us(each, steps, device, clock)
 
     def on_one_thread() -> float:
         threads = torch.get_num_threads()
@@ -256,12 +299,27 @@ def _synchronous(task: Task, step: Step, floor: Step, device: Device, clock: Clo
         finally:
             torch.set_num_threads(threads)
 
-    rounds = take_rounds({"wall": wall, "floor": on_one_thread}, ("wall", "floor"), task.target, clock)
-    same = "on a synchronous device the host's and the device's time are one: see wall_us and floor_us"
-    facts["reasons"] = dict.fromkeys(
-        ("issue_us", "device_us", "replay_us", "single_us", "blocked_us", "host_slope", "device_slope"), same
-    )
+    quantities: dict[str, Take] = {"wall": partial(sustained, step, wall_steps), "floor": on_one_thread}
+    if doubled is not None:
+        quantities["doubled"] = partial(sustained, doubled, max(1, wall_steps // 2))
+    rounds = take_rounds(quantities, ("wall", "floor"), task.target, clock)
+    facts["reasons"] = dict(ONE_TIME)
+    if doubled is None:
+        facts["reasons"]["doubled_us"] = doubling.refusal(task.point) or "taken with slopes: measure.slopes_every"
     return rounds
+
+
+def _without_floor(task: Task, step: Step, device: Device, clock: Clock, facts: dict[str, Any]) -> Rounds:
+    """wall alone, on a device where every call returns when its work is done."""
+    steps = timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock))
+
+    def wall() -> float:
+        timing.repeat(step, min(3, steps // 4))
+        return timing.wall_us(step, steps, device, clock)
+
+    unknown = "a step of your own has no size at which it is known to do nothing"
+    facts["reasons"] = {**ONE_TIME, "floor_us": unknown, "doubled_us": doubling.refusal(task.point)}
+    return take_rounds({"wall": wall}, ("wall",), task.target, clock)
 
 
 def _asynchronous(
@@ -270,14 +328,19 @@ def _asynchronous(
     """wall, issue, device, replay and single, and the slopes where they are asked for."""
     reasons: dict[str, str] = {}
     facts["reasons"] = reasons
+    host_cpu = quiet_host(clock)
+    host_cpu.begin()
     calls = _blocking(step, device, clock, facts)
     plan = timing.plan(step, device, clock)
-    quantities: dict[str, Quantity] = {"wall": lambda: timing.wall_us(step, plan.wall_steps, device, clock)}
+    quantities: dict[str, Take] = {"wall": lambda: timing.wall_us(step, plan.wall_steps, device, clock)}
     quantities |= _issue_quantities(step, plan, device, clock, calls, reasons)
     quantities |= _device_quantities(step, plan, device, clock, bool(calls), reasons)
     quantities["single"] = lambda: timing.single_us(step, device, clock, 1 if plan.burst == 1 else 3)
     decisive = [name for name in ("wall", "issue", "device") if name in quantities]
-    rounds = take_rounds(quantities, decisive, task.target, clock)
+    quiet = {name: each if name in DEVICE_ALONE else host_cpu.undisturbed(each) for name, each in quantities.items()}
+    rounds = take_rounds(quiet, decisive, task.target, clock)
+    facts["host_pace"] = {**host_cpu.told(), "lacking": lacking(rounds.samples, decisive)}
+    rounds = completed(rounds, tuple(quantities))
     if not task.slopes:
         reasons |= dict.fromkeys(
             ("host_slope", "device_slope"), "slopes are taken at every n-th point: measure.slopes_every"
@@ -309,7 +372,7 @@ def _blocking(step: Step, device: Any, clock: Clock, facts: dict[str, Any]) -> B
 
 def _issue_quantities(
     step: Step, plan: timing.Plan, device: Any, clock: Clock, calls: Blocking, reasons: dict[str, str]
-) -> dict[str, Quantity]:
+) -> dict[str, Take]:
     burst = plan.burst
     if calls:
         return _blocked_quantities(step, burst or 1, device, clock, calls)
@@ -323,7 +386,7 @@ def _issue_quantities(
     }
 
 
-def _blocked_quantities(step: Step, burst: int, device: Any, clock: Clock, calls: Blocking) -> dict[str, Quantity]:
+def _blocked_quantities(step: Step, burst: int, device: Any, clock: Clock, calls: Blocking) -> dict[str, Take]:
     """Issue time is what is left of a step without the wait for pending work; the calls' own cost stays in it."""
 
     def blocked() -> float:
@@ -337,7 +400,7 @@ def _blocked_quantities(step: Step, burst: int, device: Any, clock: Clock, calls
 
 def _device_quantities(
     step: Step, plan: timing.Plan, device: Any, clock: Clock, blocks: bool, reasons: dict[str, str]
-) -> dict[str, Quantity]:
+) -> dict[str, Take]:
     if blocks:
         reasons["replay_us"] = "the step waits for the device, which a graph cannot capture"
         reasons["device_us"] = "the step waits for the device, so the stream cannot be held"
@@ -345,7 +408,7 @@ def _device_quantities(
     steps = 2 * (plan.burst or 1)
     held = partial(timing.held_us, step, steps, plan.issue_us, device)
     device_us = held() or held()
-    quantities: dict[str, Quantity] = {"device": held} if device_us else {}
+    quantities: dict[str, Take] = {"device": held} if device_us else {}
     replay_steps = timing.steps_for(timing.REPLAY_SPAN_US, device_us or plan.issue_us)
     if isinstance(step, Rotation):
         replay_steps = max(replay_steps, step.length)  # a graph of fewer inputs would stay in the cache
@@ -409,5 +472,6 @@ def _cold_profile(task: Task, device: Device, facts: dict[str, Any]) -> Measurem
 
 
 WAYS: dict[str, Callable[[Task, Device], Measurement]] = {
-    "warm": measure, "first_steps": measure_first_steps, "cold_profile": measure_cold_profile,
+    "warm": measure, "times": measure_times, "first_steps": measure_first_steps,
+    "cold_profile": measure_cold_profile,
 }  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from runner import custom
 from runner.workloads import WORKLOADS, Workload
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16")
@@ -82,7 +83,7 @@ class Point:
             warmup=warmup,
             device=_one_of("device", values["device"], ("auto", *DEVICES)),
             schedule=_schedule(values["schedule"], cold=warmup is False),
-            l2=_one_of("l2", values["l2"], L2),
+            l2=_l2(values["l2"], workload),
             threads=None if values["threads"] is None else _count("threads", values["threads"], 1, "null or "),
             seed=_count("seed", values["seed"], 0),
         )
@@ -122,8 +123,10 @@ class Point:
 
     @property
     def point_id(self) -> str:
-        """12 hexadecimal digits: hash of the resolved axes and of the workload's source."""
-        text = json.dumps([self.axes, self.spec.source], sort_keys=True)
+        """12 hexadecimal digits: hash of the resolved axes and of the workload's source, a user's own file included."""
+        target = dict(self.params).get("target")
+        own = [] if target is None else [custom.source(target)]
+        text = json.dumps([self.axes, self.spec.source, *own], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
@@ -226,9 +229,24 @@ def _params(workload: Workload, group: Mapping[str, Any]) -> tuple[tuple[str, An
 
 
 def _param(key: str, value: Any, allowed: range | tuple[str, ...]) -> int | str:
+    if key == "target":
+        return _target(value)
     if isinstance(allowed, tuple):
         return _one_of(f"workload.{key}", value, allowed)
     if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
         span = f"a whole number from {allowed.start} to {allowed.stop - 1}"
         raise _refuse(f"workload.{key}", value, span, f"for example workload.{key}={allowed.start}")
     return value
+
+
+def _target(value: Any) -> str:
+    try:
+        return custom.checked(value)
+    except custom.TargetError as error:
+        raise PointError(f"workload.target={_word(value)}: {error}; for example {custom.EXAMPLE}.") from None
+
+
+def _l2(value: Any, workload: Workload) -> str:
+    if value == "cold" and "target" in workload.params:
+        raise _refuse("l2", value, "warm, since your function makes its inputs itself", "leave it out")
+    return _one_of("l2", value, L2)

@@ -7,15 +7,29 @@ from collections import Counter
 from runner.config import Job
 from runner.machine import Machine
 from runner.pace import Pace, kind_of
-from runner.plan import Plan
+from runner.plan import Plan, Searches
 from runner.progress import clock, say
 from runner.resume import Fates, Measured
+from runner.seeking import Seeking, answered
 from runner.station import as_roofs
 from runner.store import Store
 from runner.workloads import predicted_step_s
 
 START_S = 10.0
 """Seconds until the first point: a worker starts, opens its device, rehearses, measures roofs once."""
+
+
+def print_series(plan: Searches, measured: Measured, machine: Machine) -> None:
+    """Of a search: a line a series, what the store says of it already or what it may take; then the sum."""
+    lines: dict[int, str] = {}
+    fates, search = Fates(plan.settings, measured), plan.search
+    for job in machine.jobs():
+        source = Seeking(plan, [job.index], machine.resolved, lines.__setitem__)
+        answered(source, fates, lambda job: machine.found(job).environment_id)
+        say(lines.get(job.index, f"{plan.name(job)}: to search from {search.low:g} to {search.high:g}"))
+    left = len(plan) - len(lines)
+    most = f"; at most {search.most_points} points in {search.most_runs} runs each, {left * search.most_runs} in all"
+    say(f"{left} series to search{most if left else ''}.")
 
 
 class Preview:

@@ -18,6 +18,7 @@ from runner.config import Job
 from runner.law import BALANCED, DEVICE, OVERHEAD, SERIAL
 from runner.pace import Pace, kind_of
 from runner.resume import is_failure
+from runner.words import counted
 
 HERE = os.environ.get("PWD", "")
 MANY = 1000
@@ -38,7 +39,7 @@ class Progress:
         self.before: Counter[str] = Counter()
         self._ended = self.started
         self._now: dict[str, str] = {}
-        self._bar = _Bar(self.total) if sys.stdout is not None and sys.stdout.isatty() else None
+        self._bar = _Bar(self._known_total()) if sys.stdout is not None and sys.stdout.isatty() else None
 
     @property
     def done(self) -> int:
@@ -67,9 +68,8 @@ class Progress:
         self._now.pop(device, None)
         self.counts[row["status"]] += 1
         self._learn(job, row)
-        width = len(str(self.total))
         place = f" {device}" if self.devices > 1 else ""
-        self._say(f"[{self.done:{width}}/{self.total}]{place} {job.label:{self.width}}  {told(row)}")
+        self._say(f"[{self._count()}]{place} {job.label:{self.width}}  {told(row)}")
         self._draw()
 
     def note(self, text: str) -> None:
@@ -97,8 +97,20 @@ class Progress:
     def stopped(self, why: str, done: int) -> None:
         """The sweep ends before its last point: what is done, and the command that goes on."""
         self.close()
-        self._say(f"{why}: {done} of {self.total} points are done; results in {self.store}")
+        self._say(f"{why}: {self._extent(done)}; results in {self.store}")
         self._say(f"The same command goes on: {command()}")
+
+    def _known_total(self) -> int | None:
+        return self.total
+
+    def _count(self) -> str:
+        return f"{self.done:{len(str(self.total))}}/{self.total}"
+
+    def _extent(self, done: int) -> str:
+        return f"{done} of {self.total} points are done"
+
+    def _left(self) -> str:
+        return f"{clock(self.pace.seconds(self.left, self.devices))} left"
 
     def _learn(self, job: Job, row: dict[str, Any]) -> None:
         """What the point took on its device, with all that went before it since the last one."""
@@ -110,8 +122,7 @@ class Progress:
 
     def _draw(self) -> None:
         if self._bar is not None:
-            left_s = self.pace.seconds(self.left, self.devices)
-            self._bar.draw(self.done, self.failed, left_s, ", ".join(self._now.values()))
+            self._bar.draw(self.done, self.failed, self._left(), ", ".join(self._now.values()))
 
     def close(self) -> None:
         """Take the bar away."""
@@ -121,6 +132,37 @@ class Progress:
 
     def _say(self, text: str) -> None:
         say(text, self._bar.print if self._bar is not None else print)
+
+
+class SearchProgress(Progress):
+    """The same for a search, which nobody knows the number of points of: series that are decided count."""
+
+    def __init__(self, series: int, width: int, store: Path) -> None:
+        self.series, self.lines = series, dict[int, str]()
+        super().__init__(Counter(), width, store)
+
+    def decide(self, index: int, line: str) -> None:
+        """A series is decided: its number, and what was found."""
+        self.lines[index] = line
+
+    def summary(self) -> None:
+        """Before all else what was found, a line a series."""
+        self.close()
+        for _, line in sorted(self.lines.items()):
+            self._say(line)
+        super().summary()
+
+    def _known_total(self) -> int | None:
+        return None
+
+    def _count(self) -> str:
+        return str(self.done)
+
+    def _extent(self, done: int) -> str:
+        return f"{counted(done, 'run')} done, {self._left()}"
+
+    def _left(self) -> str:
+        return f"{len(self.lines)} of {self.series} series decided"
 
 
 def say(text: str, how: Callable[[str], object] = print) -> None:
@@ -144,7 +186,7 @@ def command() -> str:
 class _Bar:
     """The line below: how far, how long, what now. It has no thread of its own, since that would disturb a CPU."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int | None) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as Rich
@@ -166,11 +208,11 @@ class _Bar:
         line.highlight_words([f" {status}: " for status in ("failed", "crashed", "timeout", "oom")], "bold red")
         self._console.print(line)
 
-    def draw(self, done: int, failed: int, left_s: float, now: str) -> None:
+    def draw(self, done: int, failed: int, left: str, now: str) -> None:
         """Draw once. What is measured now is cut where the line ends."""
         told = [f"{failed} failed"] if failed else []
-        told += [f"{clock(left_s)} left"] + ([now] if now else [])
-        room = max(10, self._console.width - BAR_COLUMNS - 2 * len(str(self._total)) - 5)
+        told += [left] + ([now] if now else [])
+        room = max(10, self._console.width - BAR_COLUMNS - 2 * len(str(self._total or done)) - 5)
         text = " · ".join(told)
         self._rich.update(self._task, completed=done, description=text if len(text) <= room else f"{text[: room - 1]}…")
         self._rich.refresh()

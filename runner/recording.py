@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from runner import tables
-from runner.config import Job
+from runner.config import Job, Search
 from runner.point import Point
 from runner.store import Store
 from runner.task import Found, Measurement
@@ -37,11 +37,12 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One sweep's way into the store. order: in which the points were handed out."""
+    """One sweep's way into the store. order: in which the points were handed out; search: which has asked for them."""
 
     store: Store
     sweep_id: str
     order: str
+    search: Search | None = None
 
     def write(self, handed: Handed, done: Measurement) -> dict[str, Any]:
         """Trace files -> events; measurement -> row; both into the store. The row. Raises StoreError."""
@@ -54,6 +55,8 @@ class Recording:
             done.facts["artifacts"] = self._keep(job.point, identity.run_id, done)
         if job.interpreter.python or job.interpreter.env:
             done.facts["interpreter"] = {"python": job.interpreter.python, "env": dict(job.interpreter.env)}
+        if self.search is not None:
+            done.facts["search"] = {name: getattr(self.search, name) for name in ("axis", "low", "high", "multiple")}
         self._write_environment(found)
         row = tables.run_row(job.point, identity, done, profiled.window, profiled.streams, found.attributes)
         self.store.write_run(tables.runs_frame([row]), profiled.frame)

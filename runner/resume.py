@@ -16,8 +16,9 @@ from runner.store import Store
 from runner.workloads import WORKLOADS
 
 COLUMNS = (
-    "run_id", "point_id", "environment_id", "source", "workload", "size", "batch", "compile", "warmup", "device",
-    "params", "status", "reason", "host_slope", "facts",
+    "run_id", "point_id", "sweep_id", "environment_id", "source", "workload", "size", "batch", "compile", "warmup",
+    "device", "params", "status", "reason", "host_slope", "facts", "wall_us", "issue_us", "device_us", "floor_us",
+    "margin",
 )  # fmt: skip
 IDLE = [name for name, workload in WORKLOADS.items() if workload.idle]
 ENDED_BY_OTHERS = ("SIGKILL", "SIGTERM", "SIGHUP", "SIGINT")
@@ -26,8 +27,9 @@ ENDED_BY_OTHERS = ("SIGKILL", "SIGTERM", "SIGHUP", "SIGINT")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One run of the store, as far as it decides whether a point must be measured again."""
+    """One run of the store, as far as it decides whether a point must be measured again. place: its row's number."""
 
+    place: int
     run_id: str
     status: str
     reason: str | None
@@ -57,7 +59,8 @@ class Stored:
         return within and long_enough and (self.slopes or not job.slopes or not self._slopes_were_left_out())
 
     def _slopes_were_left_out(self) -> bool:
-        return "slopes_every" in self.facts.get("reasons", {}).get("host_slope", "")
+        reasons = self.facts.get("reasons") or {}
+        return any("slopes_every" in (reasons.get(name) or "") for name in ("host_slope", "doubled_us"))
 
     def _still_skipped(self, job: Job) -> bool:
         return self.after_oom or (self.facts.get("estimate_s") or 0.0) > job.max_step_s
@@ -85,7 +88,7 @@ class Measured:
     """The runs of a store by point and environment, read once when a command starts."""
 
     def __init__(self, runs: pl.DataFrame) -> None:
-        self._runs = runs.filter(pl.col("source") == "sweep").sort("run_id")
+        self._runs = runs.filter(pl.col("source") == "sweep").sort("run_id").with_row_index("place")
         self._known: dict[str, dict[str, list[Stored]]] = {}
         self.short_of_memory = frozenset(self._runs.filter(pl.col("status") == "oom")["environment_id"])
         """Environments in which a point has run out of memory."""
@@ -97,9 +100,18 @@ class Measured:
 
     def run(self, job: Job, environment_id: str, memory_limit_bytes: int | None = None) -> Stored | None:
         """The latest run of a job's point that will do, ok ones first; None = it must be measured. Device resolved."""
-        runs = self._of(environment_id).get(job.point.point_id, [])
-        good = [run for run in runs if run.will_do(job, memory_limit_bytes)]
+        good = self._good(job, environment_id, memory_limit_bytes)
         return next((run for run in reversed(good) if run.status == "ok"), good[-1] if good else None)
+
+    def rows(self, job: Job, environment_id: str, memory_limit_bytes: int | None = None) -> list[dict[str, Any]]:
+        """All ok runs of a job's point that will do, the earliest first; without one the latest other that will do."""
+        good = self._good(job, environment_id, memory_limit_bytes)
+        ok = [run for run in good if run.status == "ok"]
+        return [self._runs.row(run.place, named=True) for run in ok or good[-1:]]
+
+    def _good(self, job: Job, environment_id: str, memory_limit_bytes: int | None) -> list[Stored]:
+        runs = self._of(environment_id).get(job.point.point_id, [])
+        return [run for run in runs if run.will_do(job, memory_limit_bytes)]
 
     def _of(self, environment_id: str) -> dict[str, list[Stored]]:
         if environment_id not in self._known:
@@ -138,7 +150,8 @@ def _by_point(rows: Iterable[dict[str, Any]]) -> dict[str, list[Stored]]:
             if facts is None:
                 continue
             slopes = row["host_slope"] is not None
-            found[row["point_id"]].append(Stored(row["run_id"], row["status"], row["reason"], slopes, facts))
+            run = Stored(row["place"], row["run_id"], row["status"], row["reason"], slopes, facts)
+            found[row["point_id"]].append(run)
     return found
 
 
@@ -203,6 +216,10 @@ class Fates:
         if stored is not None and stored.after_oom and self.smaller(job, environment_id) is None:
             return None  # what kept it from being tried is over
         return stored
+
+    def rows(self, job: Job, environment_id: str) -> list[dict[str, Any]]:
+        """Rows of all runs in the store that count for a job's point, where one of them `stands`."""
+        return self._measured.rows(job, environment_id, self._settings.memory_limit_bytes)
 
     def smaller(self, job: Job, environment_id: str) -> Point | None:
         """A point that is alike but smaller and has not fitted into memory, if that is reason enough."""

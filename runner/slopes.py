@@ -13,7 +13,8 @@ from typing import Any
 
 from runner import timing
 from runner.clock import Clock, spin
-from runner.rounds import Quantity, Rounds, Target, take_rounds
+from runner.quiet import quiet_host
+from runner.rounds import Rounds, Take, Target, completed, paired, take_rounds
 from runner.timing import AsyncDevice, Step
 
 SLOPE_TARGET = Target("slopes", 0.005, 0.1)
@@ -31,22 +32,24 @@ def take_slopes(
     wall = _median(rounds.values("wall")) or plan.issue_us
     amount = Perturbation.of_waiting(wall) if waits else Perturbation.local(issue or wall, work or wall)
 
-    def spun(us: float) -> Quantity:
+    def spun(us: float) -> Take:
         slower = spinning(step, clock, us)
         return lambda: timing.sustained_us(slower, plan.wall_steps, device, clock)
 
-    def slept(us: float) -> Quantity:
+    def slept(us: float) -> Take:
         slower = sleeping(step, device, us)
         return lambda: timing.wall_us(slower, plan.wall_steps, device, clock)
 
     quantities = {
         "spun": spun(amount.host_us), "unspun": spun(0), "unslept": slept(0), "slept": slept(amount.device_us),
     }  # fmt: skip
-    taken = take_rounds(quantities, tuple(quantities), SLOPE_TARGET, clock)
+    host_cpu = quiet_host(clock)
+    quiet = {name: host_cpu.undisturbed(each) for name, each in quantities.items()}
+    taken = completed(take_rounds(quiet, tuple(quantities), SLOPE_TARGET, clock), tuple(quantities))
     spun_us, slept_us = _spun_us(clock, amount.host_us), _slept_us(device, amount.device_us)
     pairs = {"host_slope": ("spun", "unspun", spun_us), "device_slope": ("slept", "unslept", slept_us)}
     return {
-        name: [(more - less) / added for more, less in zip(taken.values(above), taken.values(below), strict=True)]
+        name: [(more - less) / added for more, less in paired(taken.samples, above, below)]
         for name, (above, below, added) in pairs.items()
     }
 

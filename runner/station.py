@@ -26,12 +26,13 @@ Roofs = dict[tuple[str, str | None], float]
 
 @dataclass
 class Seat:
-    """A worker of a station. roofs: of its environment, None until it is ready to measure; points: measured so far."""
+    """A worker of a station. roofs: of its environment, None until it is ready to measure; measured: the ids of its
+    points so far."""
 
     worker: WorkerProcess
     found: Found
     roofs: Roofs | None = None
-    points: int = 0
+    measured: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -135,6 +136,12 @@ class Station:
         seat = self._seats.pop(interpreter, None)
         if seat is not None:
             await seat.worker.close()
+
+    async def dismiss_who_measured(self, point_id: str, interpreter: Interpreter) -> None:
+        """End a worker that has measured a point, so that a further run of it comes from another process."""
+        seat = self._seats.get(interpreter)
+        if seat is not None and point_id in seat.measured:
+            await self.dismiss(interpreter)
 
     async def close(self) -> None:
         """End all workers and let go of the device."""

@@ -75,6 +75,7 @@ def run_row(
     margin = _margin(samples, times, facts, contended is True)
     facts["host_contended"] = contended
     facts["cost"] = _cost(point)
+    facts |= _checks(samples, times, facts, contended is True)
     if window is not None:
         facts.setdefault("profile", _profile_facts(point, window, times))
     elif times["wall"] is not None:
@@ -151,7 +152,8 @@ def run_of(row: dict[str, Any], place: float) -> Run | None:
     """A run's row as a run of a series; None where it has no times of a steady state."""
     if row["status"] != "ok" or row["warmup"] == "false" or row["wall_us"] is None:
         return None
-    return Run(place, _row_times(row), json.loads(row["facts"]).get("profile", {}).get("launch_sequence"))
+    sequence = json.loads(row["facts"]).get("profile", {}).get("launch_sequence")
+    return Run(place, _row_times(row), sequence, row["sweep_id"])
 
 
 def _row_times(row: dict[str, Any]) -> Times:
@@ -183,6 +185,8 @@ def _values(samples: Sequence[Sample], quantity: str) -> list[float]:
 
 
 def _contended(point: Point, samples: Sequence[Sample], facts: dict[str, Any]) -> bool | None:
+    if facts.get("host_pace", {}).get("lacking"):
+        return True
     condition = facts.get("condition", {})
     spreads = [spread(_values(samples, name)) for name in ("wall", "issue", "floor")]
     told = cpu_contended if point.device == "cpu" else host_contended
@@ -263,6 +267,28 @@ def _floor_ratios(samples: Sequence[Sample]) -> list[float]:
     return [floor / (wall - floor) for wall, floor in pairs] if all(wall > floor for wall, floor in pairs) else []
 
 
+def _checks(
+    samples: Sequence[Sample], times: dict[str, Estimate | None], facts: dict[str, Any], contended: bool
+) -> dict[str, list[float] | None]:
+    """What checks the law and a bound, formed within each round: wall / max(issue, device); twice the work, and by what
+    share of wall that is longer."""
+    device = {"held": "device", "replay": "replay"}.get(facts.get("device_method", ""), "") if times["issue"] else ""
+    longer = [ratio - 1 for ratio in paired_ratios(samples, "doubled", "wall")]
+    return {
+        "law": _listed(_estimate(_law_ratios(samples, device), contended)),
+        "doubled_us": _listed(_estimate(_values(samples, "doubled"), contended)),
+        "work_share": _listed(_estimate(longer, contended)),
+    }
+
+
+def _law_ratios(samples: Sequence[Sample], device: str) -> list[float]:
+    """wall / max(issue, device) of each round in which all three were sampled."""
+    taken = {(sample.quantity, sample.round): sample.value for sample in samples}
+    rounds = sorted(number for name, number in taken if name == "wall")
+    keys = [(("wall", each), ("issue", each), (device, each)) for each in rounds]
+    return [taken[wall] / max(taken[a], taken[b]) for wall, a, b in keys if a in taken and b in taken]
+
+
 def _profile_facts(point: Point, window: Window, times: dict[str, Estimate | None]) -> dict[str, Any]:
     host = statistics.median(window.host_us) if window.host_us else None
     unprofiled = _unprofiled_host_us(times)
@@ -271,6 +297,7 @@ def _profile_facts(point: Point, window: Window, times: dict[str, Estimate | Non
         "perturbation": host / unprofiled if host and unprofiled else None,
         "launches": statistics.median(window.launches) if window.launches else None,
         "kernels": statistics.median(window.kernels) if window.kernels else None,
+        "launch_sequence": window.launch_sequence,
         "trace_incomplete": window.trace_incomplete,
         "unattributed_frac": window.unattributed_frac,
         "underfilled_frac": window.underfilled_frac,

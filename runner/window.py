@@ -5,6 +5,7 @@ whatever thread it was launched and whenever it ran. Times are microseconds. The
 explain a step and never decide its bound.
 """
 
+import hashlib
 import math
 import re
 from collections import Counter
@@ -19,6 +20,8 @@ _LAUNCH = re.compile(
 )
 # hipMemcpyWithStream waits for its stream, unlike every other copy that takes one.
 _BLOCKING = re.compile(r"(cuda|cu|hip)((Stream|Device|Event|Ctx)Synchronize|Memcpy(?!\w*Async)\w*)(_v\d+)?")
+_WAITS = re.compile(r"(cuda|cu|hip)\w*(Synchronize|Query)(_v\d+)?")
+_HOST_CALLS = RUNTIME | {"cpu_op"}
 _CAPTURE_BEGINS = re.compile(r"(cuda|cu|hip)StreamBeginCapture(_v\d+)?")
 _CAPTURE_ENDS = re.compile(r"(cuda|cu|hip)StreamEndCapture(_v\d+)?")
 
@@ -50,6 +53,8 @@ class Window:
     """Share of the summed device time that belongs to no step; None without device time."""
     underfilled_frac: float | None
     """Share of busy time in kernels of fewer blocks than the device has multiprocessors; None where that is unknown."""
+    launch_sequence: str | None
+    """Hash of the host operators and runtime calls of most steps, in their order; None where steps differ."""
     region_ran: bool
     """A region compiled by torch.compile ran in the window."""
 
@@ -76,6 +81,7 @@ def summarize(events: list[Event], annotation: str, multiprocessors: int | None)
         trace_incomplete=_lost_work(events, launches) if sees_device else None,
         unattributed_frac=_unattributed_frac(events),
         underfilled_frac=_underfilled_frac(work, multiprocessors),
+        launch_sequence=_launch_sequence(events, marks) if sees_device else None,
         region_ran=any(event.name.startswith(REGION) for event in events),
     )
 
@@ -158,6 +164,27 @@ def _captured(event: Event, captures: list[tuple[Event, int | None]]) -> bool:
         _same_thread(event, begin) and begin.ts_ns < event.ts_ns and (end_ns is None or event.ts_ns < end_ns)
         for begin, end_ns in captures
     )
+
+
+def _launch_sequence(events: list[Event], marks: dict[int, Event]) -> str | None:
+    """Hash of what more than half of the steps call on their host thread, in its order.
+
+    Kernels are left out, since a library chooses them by size, and so is what only some steps call.
+    """
+    calls = _by_step((event for event in events if event.category in _HOST_CALLS), list(marks))
+    steps = [_names([event for event in group if _inside(event, marks[step])]) for step, group in calls.items()]
+    always = frozenset.intersection(*map(frozenset, steps))
+    counts = Counter(tuple(name for name in names if name in always) for names in steps)
+    sequence, times = counts.most_common(1)[0]
+    known = sequence and 2 * times > len(steps)
+    return hashlib.sha256("\n".join(sequence).encode()).hexdigest()[:12] if known else None
+
+
+def _names(calls: list[Event]) -> list[str]:
+    """Names of calls in the order in which they began, without waits and queries; compiled regions without number."""
+    ordered = sorted(calls, key=lambda call: (call.ts_ns, -call.dur_ns))
+    names = [REGION if call.name.startswith(REGION) else call.name for call in ordered]
+    return [name for name in names if not _WAITS.fullmatch(name)]
 
 
 # --- the device's side

@@ -214,6 +214,48 @@ class Elementwise(Workload):
         return Cost(separate if point.compile is False else fused, once, once if ops == 1 else once // 2 * 3)
 
 
+class Intensity(Workload):
+    """`ops` FLOPs an element from `reads` input tensors, on (size, 1024) elements: x 0.75, plus an input, and so on.
+
+    Compiled to one kernel, ops changes the FLOPs at equal bytes, and reads the bytes at equal FLOPs: (reads + 1)
+    elements are moved for each of the result, so that there are ops / ((reads + 1) x bytes an element) FLOPs a byte.
+    Eager, each operation is a kernel of 1 FLOP, which moves 2 elements (a product with a number) or 3 (a sum).
+    """
+
+    name = "intensity"
+    floor_size = 1
+    params: ClassVar[dict[str, range | tuple[str, ...]]] = {"ops": range(16, 4097), "reads": range(1, 9)}
+
+    def shapes(self, point: Point) -> tuple[tuple[int, ...], ...]:
+        """`reads` tensors of (size, 1024), with a batch (batch, size, 1024)."""
+        assert point.size is not None
+        rows = (point.size, ROW_ELEMENTS)
+        return (rows if point.batch is None else (point.batch, *rows),) * dict(point.params)["reads"]
+
+    def function(self, point: Point) -> Callable[..., Any]:
+        """y * 0.75 + each input in turn: |y| stays below 4 times the greatest input, and no step can be left out."""
+        ops, reads = dict(point.params)["ops"], dict(point.params)["reads"]
+
+        def intensity(*inputs: torch.Tensor) -> torch.Tensor:
+            y = inputs[0]
+            for index in range(ops):
+                y = y * 0.75 if index % 2 == 0 else y + inputs[index // 2 % reads]
+            return y
+
+        return intensity
+
+    def cost(self, point: Point) -> Cost:
+        """`ops` passes, or one when compiled, which reads every input once and writes the result."""
+        elements = (point.batch or 1) * (point.size or 0) * ROW_ELEMENTS
+        ops, reads = dict(point.params)["ops"], dict(point.params)["reads"]
+        tensor = elements * ITEM_BYTES[point.dtype]
+        least = (reads + 1) * tensor
+        if point.compile is not False:
+            return Cost((Operation("fused", ops * elements, least),), least, least)
+        passes = (Operation("mul", elements, 2 * tensor), Operation("add", elements, 3 * tensor))
+        return Cost(tuple(passes[index % 2] for index in range(ops)), least, least + tensor)
+
+
 class Noop(Workload):
     """Nothing, without torch: a sweep's plumbing alone."""
 
@@ -299,5 +341,35 @@ class Fault(Workload):
         return
 
 
-_ALL = (MatmulAdd, MatmulItem, Addmm, Elementwise, Noop, Fault)
+class Custom(Workload):
+    """A step of the user's own, `target` (see runner/custom.py); what it does is known to its author alone."""
+
+    name = "custom"
+    params: ClassVar[dict[str, range | tuple[str, ...]]] = {"target": ()}  # any word that runner.custom accepts
+
+    def __init__(self) -> None:
+        self._arguments: tuple[Any, ...] = ()
+
+    def shapes(self, point: Point) -> tuple[tuple[int, ...], ...]:
+        """Not known."""
+        return ()
+
+    def function(self, point: Point) -> Callable[..., Any]:
+        """The user's function of this point; the arguments that were made with it wait for `inputs`."""
+        from runner import custom
+
+        function, self._arguments = custom.build(dict(point.params)["target"], point)
+        return function
+
+    def inputs(self, point: Point, device: torch.device, generator: torch.Generator) -> tuple[Any, ...]:
+        """The arguments made by the latest `function`, handed out once: nothing keeps them alive here."""
+        arguments, self._arguments = self._arguments, ()
+        return arguments
+
+    def cost(self, point: Point) -> None:
+        """No cost model."""
+        return
+
+
+_ALL = (MatmulAdd, MatmulItem, Addmm, Elementwise, Intensity, Noop, Fault, Custom)
 WORKLOADS: dict[str, Workload] = {each.name: each() for each in _ALL}

@@ -18,14 +18,21 @@ DEFAULTS: dict[str, Any] = {
     "store": "outputs/store", "devices": None, "wait": True, "order": "shuffled", "order_seed": 0, "rerun": False,
     "dry_run": False, "on_error": "continue", "skip_after_oom": True, "recycle_after": 500, "memory_limit_gb": None,
     "points": None,
+    "search": {
+        "axis": None, "low": None, "high": None, "multiple": 1, "tolerance_frac": 0.02, "most_points": 10,
+        "most_runs": 14,
+    },
 }  # fmt: skip
+
+
+GROUPS = ("measure", "profiler", "search")
 
 
 def values(**changes: Any) -> dict[str, Any]:
     """A configuration as plain values; of a group, the given keys alone are changed."""
     found = copy.deepcopy(DEFAULTS)
     for key, value in changes.items():
-        found[key] = {**found[key], **value} if isinstance(value, dict) and key in ("measure", "profiler") else value
+        found[key] = {**found[key], **value} if isinstance(value, dict) and key in GROUPS else value
     return found
 
 

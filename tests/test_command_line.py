@@ -90,9 +90,9 @@ def test_help_shows_how_to_begin() -> None:
         "exit code: 0 well",
     ):
         assert part in told
-    keys = (ROOT / "conf/config.yaml").read_text().partition("# -- axes")[2].partition("points:")[0]
+    keys = (ROOT / "conf/config.yaml").read_text().partition("# -- axes")[2].partition("\npoints:")[0]
     assert keys.strip() in told
-    assert "points:" not in told and "Hydra" not in told and "$" not in told
+    assert "\n  points:" not in told and "Hydra" not in told and "$" not in told
 
 
 def test_dry_run_submits_nothing(tmp_path: Path) -> None:

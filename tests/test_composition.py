@@ -26,7 +26,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from runner.composition import CONF, Values, compose, composed, plain, with_new_variable
 from runner.config import Job
 from runner.plan import Plan
-from runner.point import PointError
+from runner.point import DTYPES, PointError
+from runner.workloads import WORKLOADS
 
 
 @cache
@@ -363,6 +364,35 @@ def test_the_article_on_a_cpu_differs_in_its_sizes_alone() -> None:
     assert small.hydra.sweeper.params.pop("size") == "16,512"
     assert full.hydra.sweeper.params.pop("size") == "64,4096"
     assert full == small
+
+
+def test_the_truth_covers_what_there_is() -> None:
+    """150 points or more, none twice, slopes at each: every workload that works, every dtype, eager and compiled."""
+    found = jobs("+experiment=truth")
+    points = [each.point.resolved("cuda") for each in found]
+    assert len(points) == len({each.point_id for each in points}) >= 150
+    assert all(each.slopes for each in found)
+    idle = {"noop", "fault", "custom"}
+    assert {each.workload for each in points} == set(WORKLOADS) - idle
+    assert {each.dtype for each in points} == set(DTYPES)
+    assert Counter(each.compile is False for each in points)[False] >= 40
+    assert {each.batch for each in points} == {None, 8}
+
+
+def test_the_truth_on_a_cpu_is_of_the_cpu_alone() -> None:
+    """The same workloads in fp32, slopes (there: twice the work) at each."""
+    found = jobs("+experiment=truth_cpu")
+    assert {(each.point.device, each.point.dtype, each.slopes) for each in found} == {("cpu", "fp32", True)}
+    assert {each.point.workload for each in found} == {each.point.workload for each in jobs("+experiment=truth")}
+
+
+def test_interventions_change_one_thing_at_a_time() -> None:
+    """FLOPs and bytes of one workload, all combinations of them, nothing else."""
+    points = [each.point for each in jobs("+experiment=interventions")]
+    assert {(each.workload, each.size, each.dtype, each.compile) for each in points} == {
+        ("intensity", 65536, "fp32", True)
+    }
+    assert len({each.params for each in points}) == len(points) == 12
 
 
 def test_cold_points_of_the_article_are_eager_and_compiled() -> None:

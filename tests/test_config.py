@@ -65,6 +65,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("env", {"1A": "x"}, "env.1A=x: allowed is"),
     ("env", {"A B": "x"}, "env.A B=x: allowed is"),
     ("measure", "quick", "measure=quick: allowed is a group; see conf/measure."),
+    ("search", "size", "search=size: allowed is a group; see conf/config.yaml."),
     ("measure", {"slopes_every": -1}, "measure.slopes_every=-1: allowed is a whole number from 0 on"),
     ("measure", {"rounds": 3}, "measure.rounds: there is no such key; allowed are name, target_frac, limit_s"),
     ("profiler", {"with_stack": 2}, "profiler.with_stack=2: allowed is true or false"),

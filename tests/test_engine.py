@@ -48,10 +48,10 @@ class Halving:
         self.out = True
         return [noop((self.low + self.high) // 2)]
 
-    def learn(self, job: Job, result: Mapping[str, Any]) -> None:
+    def learn(self, job: Job, rows: Sequence[Mapping[str, Any]]) -> None:
         """Half of it is ruled out."""
         self.out = False
-        self.learned.append((job.point.seed, result))
+        self.learned.append((job.point.seed, rows[0]))
         if job.point.seed < self.threshold:
             self.low = job.point.seed
         else:
@@ -68,9 +68,9 @@ class Batches:
         """The next batch."""
         return self.batches.pop(0) if self.batches else None
 
-    def learn(self, job: Job, result: Mapping[str, Any]) -> None:
-        """Seed and status."""
-        self.learned.append((job.point.seed, result["status"]))
+    def learn(self, job: Job, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Seed and status, once for every run."""
+        self.learned += [(job.point.seed, row["status"]) for row in rows]
 
 
 class Watched(Station):
@@ -193,9 +193,9 @@ class Spoiling(Batches):
         super().__init__(*batches)
         self.folder = folder
 
-    def learn(self, job: Job, result: Mapping[str, Any]) -> None:
+    def learn(self, job: Job, rows: Sequence[Mapping[str, Any]]) -> None:
         """From now on nothing can be written."""
-        super().learn(job, result)
+        super().learn(job, rows)
         self.folder.rename(self.folder.with_name("kept"))
         self.folder.write_text("in the way")
 
@@ -220,6 +220,18 @@ def test_a_worker_is_replaced_when_it_has_run_its_points(measured_roofs: Path, t
     ran = run(Batches(*points), tmp_path, "cpu", recycle_after=2)
     assert [row["status"] for row in ran.rows] == ["ok"] * 5
     assert [len(set(pids)) for pids in ran.pids] == [3]
+
+
+def test_a_further_run_comes_from_another_worker(tmp_path: Path) -> None:
+    """Whatever the store holds of it; one new worker serves all points that have not been measured in it."""
+    first = [noop(seed) for seed in (1, 2, 3)]
+    seconds, thirds = ([[job.repeated(repeat)] for job in first] for repeat in (1, 2))
+    run(Batches(first), tmp_path)
+    source = Batches(first, [noop(4)], *seconds, *thirds)
+    ran = run(source, tmp_path)
+    assert [seed for seed, _ in source.learned] == [1, 2, 3, 4, 1, 2, 3, 1, 2, 3]
+    assert Counter(json.loads(row["params"])["seed"] for row in ran.rows) == {1: 3, 2: 3, 3: 3, 4: 1}
+    assert [len(set(pids)) for pids in ran.pids] == [2]  # the first one had only looked at 1, 2, 3: they were there
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,19 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from analysis.store import open_store
-from runner.law import Crossing, Times, Verdict, crossing, decide, ratio
+from runner.law import (
+    Crossing,
+    Run,
+    Spread,
+    Times,
+    Verdict,
+    combined,
+    crossing,
+    decide,
+    judged,
+    ratio,
+    spread_of,
+)
 from runner.statistics import Estimate
 
 DEVICE_SIDE = ("compute-bound", "memory-bound", "device-bound")
@@ -56,9 +69,15 @@ def test_bounds_by_hand(times: Times, bound: str) -> None:
 
 def test_work_within_noise_has_no_margin() -> None:
     """On a CPU a work that cannot be told from nothing gives no ratio, but a reason."""
-    found = decide(Times(wall=near(3.02), floor=near(3), margin=near(150)))
+    found = decide(Times(wall=near(3.02), floor=near(3)))
     assert (found.bound, found.margin) == ("overhead-bound", None)
     assert found.reason == "the work is within the noise of the floor"
+
+
+def test_on_a_cpu_whose_pace_changes_the_rounds_decide() -> None:
+    """Wall and floor of several runs may overlap although the work was above zero in every round of each."""
+    found = decide(Times(wall=near(9, 0.4), floor=near(6, 0.4), margin=near(2, 0.05)))
+    assert (found.bound, found.margin) == ("overhead-bound", near(2, 0.05))
 
 
 def test_the_margin_of_the_rounds_wins() -> None:
@@ -87,7 +106,7 @@ LEVEL, LOST = Verdict("balanced", near(1)), Verdict("unknown", None)
     [
         ([(64, OVER), (96, UNDER)], Crossing("found", math.sqrt(64 * 96), 64, 96)),
         ([(96, UNDER), (64, OVER)], Crossing("found", math.sqrt(64 * 96), 64, 96)),
-        ([(64, OVER), (80, LEVEL), (128, UNDER)], Crossing("found", math.sqrt(64 * 128), 64, 128)),
+        ([(64, OVER), (80, LEVEL), (128, UNDER)], Crossing("found", 86.8614, 64, 128)),
         ([(64, OVER), (4096, UNDER)], Crossing("bracketed", None, 64, 4096)),
         ([(64, Verdict("overhead-bound", None)), (96, UNDER)], Crossing("bracketed", None, 64, 96)),
         ([(64, OVER), (96, Verdict("device-bound", near(-0.1)))], Crossing("bracketed", None, 64, 96)),
@@ -103,10 +122,102 @@ LEVEL, LOST = Verdict("balanced", near(1)), Verdict("unknown", None)
     ],
 )
 def test_crossings_by_hand(series: list[tuple[float, Verdict]], expected: Crossing) -> None:
-    """Exactly one change of side is a crossing; the margins 2 and 1/2 meet in the geometric middle."""
+    """Exactly one change of side is a crossing; the margins 2 and 1/2 meet in the geometric middle, a balanced point
+    moves it on the straight line through the three."""
     found = crossing(series)
     assert (found.status, found.low, found.high) == (expected.status, expected.low, expected.high)
     assert found.value == (None if expected.value is None else pytest.approx(expected.value))
+
+
+# -- several runs -----------------------------------------------------------------------------------------------------
+
+
+def test_too_few_repeated_runs_tell_no_spread() -> None:
+    """Two degrees of freedom: their own intervals would be wider than anything they could tell."""
+    assert spread_of([[20, 21], [30, 31], [40]]) is None
+    assert spread_of([]) is None
+
+
+def test_the_spread_is_that_about_each_points_mean() -> None:
+    """Three pairs, each 1.1 apart: logarithms of +-ln(1.1)/2 about their means, so a variance of ln(1.1)^2 / 2."""
+    found = spread_of([[20, 22], [11, 10], [300, 330], [7]])
+    assert found is not None
+    assert (found.sd, found.dof) == (pytest.approx(math.log(1.1) / math.sqrt(2)), 3)
+
+
+def test_a_wild_run_counts_as_five_robust_deviations() -> None:
+    """One pair of forty 3 times apart adds no more than one 5 / 0.6745 times as far apart as the others."""
+    calm = [[20, 20.2]] * 39
+    one_wild, without = spread_of([*calm, [20, 60]]), spread_of(calm)
+    assert one_wild is not None and without is not None
+    assert one_wild.sd == pytest.approx(without.sd * math.sqrt((39 + (5 / 0.6745) ** 2) / 40))
+
+
+def test_runs_combine_to_their_median_and_the_spread_of_the_environment() -> None:
+    """t(10) x 5 % of one run, by the variance of a median where there are three; never narrower than a run's own."""
+    spread = Spread(0.05, 10)
+    one, three = combined([near(20)], spread), combined([near(19), near(20), near(25), None], spread)
+    assert one is not None and three is not None
+    assert one.as_list() == pytest.approx([20, 20 * math.exp(-0.1114), 20 * math.exp(0.1114)], rel=1e-4)
+    reach = 0.1114 * math.sqrt(math.pi / (4 + math.pi))
+    assert three.as_list() == pytest.approx([20, 20 * math.exp(-reach), 20 * math.exp(reach)], rel=1e-4)
+    assert combined([near(20, 0.2)], spread) == near(20, 0.2)
+
+
+def test_without_a_spread_runs_combine_to_their_hull() -> None:
+    """As do values that are not above zero, which have no logarithm."""
+    assert combined([near(19), near(20), near(25)], None) == Estimate(20, 19 * 0.99, 25 * 1.01)
+    assert combined([Estimate(0, -1, 1), Estimate(0.1, 0, 0.2)], Spread(0.1, 10)) == Estimate(0.05, -1, 1)
+    assert combined([None], None) is None
+
+
+def launched(place: float, issue: float, device: float, **more: Any) -> Run:
+    """A run that launches what the others do."""
+    times = Times(wall=near(max(issue, device)), issue=near(issue), device=near(device), margin=near(issue / device))
+    return Run(place, times, **{"sequence": "mm add", **more})
+
+
+def test_points_that_launch_the_same_share_an_issue_time() -> None:
+    """The host was slow at 1024: its own 36 us against a device of 30 is overhead, the 20 us of its kind are not."""
+    runs = [launched(64, 20, 5), launched(128, 20.2, 6), launched(256, 19.8, 8), launched(1024, 36, 30)]
+    verdicts = dict(judged(runs))
+    assert [each.bound for each in verdicts.values()] == ["overhead-bound"] * 3 + ["device-bound"]
+    assert verdicts[1024].margin is not None
+    assert verdicts[1024].margin.value == pytest.approx(20.1 / 30)
+    alone = dict(judged([replace(run, sequence=None) for run in runs]))
+    assert alone[1024].bound == "overhead-bound"
+
+
+def test_two_points_share_no_issue_time() -> None:
+    """Nor do three that launch something else."""
+    two = [launched(64, 20, 5), launched(1024, 36, 30)]
+    assert dict(judged(two))[1024].bound == "overhead-bound"
+    assert dict(judged([*two, launched(128, 20, 6, sequence="bmm")]))[1024].bound == "overhead-bound"
+
+
+def test_a_point_without_an_issue_time_gets_that_of_its_kind() -> None:
+    """A full queue hid it: the other points that launch the same tell it."""
+    runs = [launched(place, 20, 5) for place in (64, 128, 256)]
+    full = Run(2048, Times(wall=near(40), device=near(40)), "mm add")
+    found = dict(judged([*runs, full]))[2048]
+    assert (found.bound, found.margin and found.margin.value) == ("device-bound", pytest.approx(0.5))
+
+
+def test_commands_that_differ_widen_the_shared_issue_time() -> None:
+    """Another command found the host 30 % slower: what lies between the two is not decided."""
+    first = [launched(place, 20, 5, sweep="a") for place in (64, 128, 256, 1024)]
+    second = [launched(place, 26, 21, sweep="b") for place in (2048, 2056, 2064)]
+    alike = dict(judged([*first, *second]))
+    assert alike[64].bound == "overhead-bound"
+    assert alike[2048].bound == "balanced"
+    one_command = dict(judged([replace(run, sweep="a") for run in [*first, *second]]))
+    assert one_command[2048].bound != "overhead-bound"
+
+
+def test_the_law_is_kept_in_each_run_not_by_their_medians() -> None:
+    """Two paces of the host: wall follows issue in every run, so that nothing waits unseen."""
+    runs = [launched(64, issue, 5) for issue in (20, 35, 34)]
+    assert dict(judged(runs))[64].bound == "overhead-bound"
 
 
 # -- the same as the analysis -----------------------------------------------------------------------------------------
@@ -201,3 +312,42 @@ def test_crossings_are_the_analysis(given_series: list[list[dict[str, Any]]]) ->
         status, value = found.pop(f"w{number}", ("unknown", None))
         assert (status, value) == (mine.status, None if mine.value is None else pytest.approx(mine.value)), each
     assert found == {}
+
+
+@st.composite
+def repeated_series(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Several sizes, some of them measured several times by one of three commands, which launch one of two things."""
+    runs = []
+    for size in draw(st.sets(st.sampled_from([8, 16, 32, 64, 100, 128, 512]), min_size=3, max_size=6)):
+        blocks = {"blocking_calls": {"Tensor.item": 1.0}} if draw(st.integers(0, 3)) == 0 else {}
+        facts = {**blocks, "profile": {"launch_sequence": draw(st.sampled_from(["one", "one", "two", None]))}}
+        for _ in range(draw(st.integers(1, 4))):
+            run = draw(asynchronous().filter(lambda run: run["wall_us"] is not None))
+            runs.append({**run, "facts": facts, "size": size, "sweep_id": draw(st.sampled_from("abc"))})
+    return runs
+
+
+@FEW
+@given(st.lists(repeated_series(), min_size=6, max_size=8))
+def test_repeated_runs_are_combined_as_by_the_analysis(given_series: list[list[dict[str, Any]]]) -> None:
+    """Spread between runs and shared issue times: each series an environment, since the spread is that of one."""
+    runs = [{**run, "environment_id": f"e{number}"} for number, each in enumerate(given_series) for run in each]
+    rows = public(runs, "SELECT environment_id, size, bound, margin, margin_low, margin_high FROM bounds")
+    found = {(environment, size): each for environment, size, *each in rows}
+    for number, each in enumerate(given_series):
+        for place, verdict in judged([as_run(run) for run in each]):
+            bound, *margin = found[f"e{number}", place]
+            assert verdict.bound == ("device-bound" if bound in DEVICE_SIDE else bound), (place, each)
+            expected = [None] * 3 if verdict.margin is None else verdict.margin.as_list()
+            assert margin == [None if value is None else pytest.approx(value) for value in expected], (place, each)
+
+
+def as_run(run: dict[str, Any]) -> Run:
+    """A given run as the runner has it."""
+    names = ("wall", "issue", "device")
+    times = {name: None if run.get(f"{name}_us") is None else Estimate(*run[f"{name}_us"]) for name in names}
+    margin = None if run.get("margin") is None else Estimate(*run["margin"])
+    facts = run.get("facts", {})
+    blocks = bool(facts.get("blocking_calls"))
+    sequence = facts["profile"]["launch_sequence"]
+    return Run(run["size"], Times(**times, margin=margin, blocks=blocks), sequence, run["sweep_id"])

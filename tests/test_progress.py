@@ -16,7 +16,7 @@ from configured import job
 from sweeps import PATIENCE_S, ROOT, environment, store_with, swept
 
 from runner.pace import RULE_OF_THUMB_S, Pace
-from runner.progress import Progress, clock, duration, told
+from runner.progress import Progress, SearchProgress, clock, duration, told
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,22 @@ def test_a_stopped_sweep_names_the_command_that_goes_on(
     assert first == "Interrupted by SIGINT: 1 of 2 points are done; results in s"
     assert second.startswith("The same command goes on: ")
     assert second.endswith("python -m runner -m size=8,16 'env.A=x y'")
+
+
+def test_a_search_counts_runs_and_series(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody knows how many points it will take; what was found comes in the order of the series, before the rest."""
+    progress = SearchProgress(2, 30, Path("s"))
+    progress.stands(job(size=8), "ok")
+    progress.end(job(size=9), "cpu", row())
+    progress.decide(1, "b: 70 (69 to 71), 7 points, 11 runs")
+    progress.stopped("Interrupted by SIGINT", progress.done)
+    progress.decide(0, "a: 90 (89 to 91), 7 points, 11 runs")
+    progress.summary()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("[2] matmul_add size=9")
+    assert lines[1] == "Interrupted by SIGINT: 2 runs done, 1 of 2 series decided; results in s"
+    assert [line[:2] for line in lines[3:5]] == ["a:", "b:"]
+    assert lines[5].startswith("1 ok, 0 failed, 0 skipped in ")
 
 
 def test_what_disturbed_a_point_is_told_behind_its_times() -> None:

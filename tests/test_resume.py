@@ -21,7 +21,7 @@ LEFT_OUT = {"host_slope": "taken at every 8th point only (measure.slopes_every)"
 def stored(status: str = "ok", slopes: bool = True, **facts: Any) -> Stored:
     """A run as far as resuming looks at it; an ok one has reached its target by default."""
     measured = {"measure": MEASURE, "stopped": "target"} if status == "ok" else {}
-    return Stored("r1", status, None, slopes, {**measured, **facts})
+    return Stored(0, "r1", status, None, slopes, {**measured, **facts})
 
 
 COLD = {"warmup": False}

@@ -8,7 +8,22 @@ import statistics
 import pytest
 
 from runner import rounds
-from runner.rounds import LEAST_ROUNDS, MOST_ROUNDS, Quantity, Sample, Target, paired_ratios, take_rounds
+from runner.rounds import (
+    LEAST_QUIET,
+    LEAST_ROUNDS,
+    MORE_TIME,
+    MOST_ROUNDS,
+    Disturbed,
+    Quantity,
+    Rounds,
+    Sample,
+    Target,
+    completed,
+    lacking,
+    paired,
+    paired_ratios,
+    take_rounds,
+)
 
 FOREVER = Target("test", 0.001, 1e9)
 
@@ -59,11 +74,11 @@ def test_positions_count_all_samples_in_the_order_taken() -> None:
 
 
 def test_steady_samples_end_with_target() -> None:
-    """Samples without any spread end as soon as an interval exists: six of them."""
+    """Samples without any spread end as soon as an interval has lasted: eight of them."""
     clock = Ticking()
     taken = take_rounds({"a": clock.costing(5.0)}, ("a",), FOREVER, clock)
-    assert (taken.stopped, taken.count) == ("target", 6)
-    assert taken.seconds == pytest.approx(0.06)
+    assert (taken.stopped, taken.count) == ("target", 8)
+    assert taken.seconds == pytest.approx(0.08)
 
 
 def test_all_decisive_quantities_must_reach_the_target() -> None:
@@ -137,3 +152,49 @@ def test_interleaving_takes_drift_out_of_ratios() -> None:
     values = taken.values("a")
     assert max(values) > 1.5 * min(values)
     assert statistics.median(paired_ratios(taken.samples, "a", "b")) == pytest.approx(2, rel=0.02)
+
+
+def mostly_disturbed(clock: Ticking, every: int, seconds: float) -> Quantity:
+    """A quantity of which one sample in `every` is taken on a quiet host."""
+    calls = iter(range(10**6))
+
+    def sample() -> float | Disturbed:
+        clock.now_ns += round(seconds * 1e9)
+        return 10.0 if next(calls) % every == every - 1 else Disturbed(16.0)
+
+    return sample
+
+
+def test_a_disturbed_sample_has_a_name_of_its_own() -> None:
+    """Nothing is dropped: what was taken beside other work is kept apart from what counts."""
+    clock = Ticking()
+    taken = take_rounds({"a": mostly_disturbed(clock, 2, 0.01)}, ("a",), Target("t", 0.5, 1e9), clock)
+    assert set(taken.values("a")) == {10.0} and set(taken.values("a_disturbed")) == {16.0}
+    assert [sample.position for sample in taken.samples] == list(range(len(taken.samples)))
+
+
+def test_a_disturbed_host_gets_more_time_until_there_are_enough_good_samples() -> None:
+    """The limit holds once a decisive time has six good samples, else three times as long."""
+    clock = Ticking()
+    target = Target("t", 1e-9, 0.2)
+    some = take_rounds({"a": mostly_disturbed(clock, 5, 0.01)}, ("a",), target, clock)
+    assert (len(some.values("a")), some.stopped) == (LEAST_QUIET, "limit") and some.seconds > target.limit_s
+    few = take_rounds({"a": mostly_disturbed(clock, 20, 0.01)}, ("a",), target, clock)
+    assert few.stopped == "limit" and few.seconds == pytest.approx(MORE_TIME * target.limit_s, rel=0.1)
+
+
+def test_where_good_samples_are_lacking_the_disturbed_ones_have_to_do() -> None:
+    """Under six good samples all count; a time with enough of its own keeps the others out."""
+    good = [Sample("a", number, number, 10.0) for number in range(LEAST_QUIET)]
+    bad = [Sample("a_disturbed", 7, 7, 16.0), Sample("b", 7, 8, 1.0), Sample("b_disturbed", 8, 9, 2.0)]
+    rounds = Rounds((*good, *bad), "limit", 9, 1.0)
+    assert lacking(rounds.samples, ("a", "b", "c")) == ["b"]
+    done = completed(rounds, ("a", "b", "c"))
+    assert done.values("a") == [10.0] * LEAST_QUIET and done.values("a_disturbed") == [16.0]
+    assert done.values("b") == [1.0, 2.0]
+
+
+def test_pairs_are_of_rounds_in_which_both_were_sampled() -> None:
+    """A round without one of the two has no pair."""
+    samples = [Sample("a", 0, 0, 4.0), Sample("b", 0, 1, 2.0), Sample("a", 1, 2, 5.0), Sample("b", 2, 3, 3.0)]
+    assert paired(samples, "a", "b") == [(4.0, 2.0)]

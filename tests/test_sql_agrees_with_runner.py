@@ -9,7 +9,7 @@ from test_sql_bounds import GIVEN as POINTS
 from test_sql_crossovers import GIVEN as SERIES
 
 from analysis import open_store
-from runner.law import Times, Verdict, crossing, decide
+from runner.law import Run, Times, Verdict, crossing, decide, judged
 from runner.statistics import Estimate
 
 DEVICE_SIDE = ("compute-bound", "memory-bound", "device-bound")
@@ -50,6 +50,42 @@ def test_crossovers_agree(tmp_path: Path) -> None:
     assert {name: value for name, _, value in rows} == {
         name: None if found.value is None else pytest.approx(found.value) for name, found in expected.items()
     }
+
+
+def test_repeated_runs_agree(tmp_path: Path) -> None:
+    """Three runs of each point, 3 % apart, each series in an environment of its own, which then has a spread.
+
+    tests/test_law.py does the same with issue times that points share.
+    """
+    names = [name for name, rows in SERIES.items() if all(_has_a_side(row) for row in rows) and len(rows) > 1]
+    runs = {name: [again(row, pace) for row in SERIES[name] for pace in (1.0, 1.03, 0.97)] for name in names}
+    stored = [{**row, "workload": name, "environment_id": name} for name, rows in runs.items() for row in rows]
+    with open_store(write_store(tmp_path, runs=stored)) as connection:
+        rows = connection.sql('SELECT workload, status, "value" FROM crossovers').fetchall()
+        spreads = connection.sql("SELECT bool_and(spread_frac > 0.02) FROM confidence").fetchall()
+    found = {name: crossing(judged([as_run(row) for row in runs[name]])) for name in names}
+    assert {name: status for name, status, _ in rows} == {name: each.status for name, each in found.items()}
+    assert {name: value for name, _, value in rows} == {
+        name: None if each.value is None else pytest.approx(each.value) for name, each in found.items()
+    }
+    assert spreads == [(True,)]
+
+
+def again(row: dict[str, Any], pace: float) -> dict[str, Any]:
+    """The same run on a host of another pace."""
+    slower = {name: _times(row[name], pace) for name in ("issue_us", "floor_us", "margin") if row.get(name) is not None}
+    longer = {"wall_us": _times(row["wall_us"], max(pace, 1.0))}
+    return {**row, **slower, **longer}
+
+
+def _times(value: Any, factor: float) -> Any:
+    return tuple(factor * each for each in value) if isinstance(value, tuple) else factor * value
+
+
+def as_run(row: dict[str, Any]) -> Run:
+    """A given run as the runner has it."""
+    times = {name: estimate(row.get(f"{name}_us")) for name in ("wall", "issue", "device", "floor")}
+    return Run(row["size"], Times(**times, margin=estimate(row.get("margin"))))
 
 
 def _has_a_side(row: dict[str, Any]) -> bool:

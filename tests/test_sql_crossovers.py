@@ -34,6 +34,9 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     "below": [run(64, 0.5), run(128, 0.25)],
     "several": [run(64, 2.0), run(128, 0.5), run(256, 2.0), run(512, 0.5)],
     "reversed": [run(64, 0.5), run(128, 2.0)],
+    "step": [run(64, 1.5), run(128, 1.4), run(136, 0.7), run(256, 0.6)],
+    "steep": [run(64, 4.0), run(128, 2.0), run(256, 0.5), run(512, 0.125)],
+    "noisy step": [run(64, 1.5), run(128, (1.4, 1.05, 1.8)), run(136, (0.7, 0.5, 0.95)), run(256, 0.6)],
     "serialized beyond": [run(64, 2.0), run(128, 2.0, **WAITS)],
     "serialized between": [run(64, 2.0), run(96, 1.5, **WAITS), run(128, 1.5)],
     "only serialized": [run(64, 2.0, **WAITS), run(128, 2.0, **WAITS)],
@@ -68,12 +71,13 @@ def _rows(connection: Any, query: str) -> list[dict[str, Any]]:
         ("found", "found", 1448.15, 1024, 2048, "1448 (1024 to 2048)"),
         ("bracketed", "bracketed", None, 64, 4096, "between 64 and 4096"),
         ("narrow", "found", 90.51, 64, 128, "90.51 (64 to 128)"),
-        ("balanced between", "found", 90.51, 64, 128, "90.51 (64 to 128)"),
+        ("balanced between", "found", 92.30, 64, 128, "92.3 (64 to 128)"),
         ("wide for balance", "bracketed", None, 64, 256, "between 64 and 256"),
         ("above", "above", None, 128, None, "above 128"),
         ("below", "below", None, None, 64, "below 64"),
         ("several", "several", None, 64, 512, "3 changes between 64 and 512"),
         ("reversed", "found", 90.51, 64, 128, "90.51 (64 to 128)"),
+        ("step", "found", 131.83, 128, 136, "132 (128 to 136)"),
         ("serialized beyond", "unknown", None, None, None, "unknown"),
         ("serialized between", "above", None, 128, None, "above 128"),
         ("only serialized", "unknown", None, None, None, "unknown"),
@@ -94,7 +98,7 @@ def test_status_and_interval(
     high: float | None,
     text: str,
 ) -> None:
-    """One change of side is a crossover, interpolated on logarithms, never narrower than the points beside it."""
+    """One change of side is a crossover, on a straight line through the points there, on logarithms."""
     row = crossovers[name]
     assert (row["status"], row["low"], row["high"], row["text"]) == (status, low, high, text)
     assert row["value"] == pytest.approx(value, abs=0.01) if value else row["value"] is None
@@ -109,6 +113,9 @@ def test_status_and_interval(
         ("above", "every decided point is overhead-bound; 1 balanced point"),
         ("below", "every decided point is bound by the device"),
         ("several", "the side changes 3 times"),
+        ("step", "one change of side; a step: the margin changes from 1.40 to 0.7 between 128 and 136"),
+        ("steep", "one change of side"),
+        ("noisy step", "one change of side"),
         ("reversed", "one change of side; overhead binds above the crossing, the device below it"),
         (
             "serialized beyond",

@@ -1,14 +1,18 @@
 """Runs, points, axes, samples, environments and roofs on small given rows."""
 
+import math
 from pathlib import Path
 
+import pytest
 from given import write_store
 
 from analysis import open_store
+from runner.statistics import t_quantile
 
 
 def test_runs_of_a_point_are_combined(tmp_path: Path) -> None:
-    """Settings of the latest ok run; each time the median value, the least low and the greatest high of the ok runs."""
+    """Settings of the latest ok run; each time the median of the ok runs, from their least low to their greatest high
+    where the spread between runs is unknown."""
     runs = [
         {"point_id": "p", "wall_us": (10, 9, 11), "facts": {"rounds": 1}},
         {"point_id": "p", "wall_us": (12, 11, 15), "margin": (2, 1.9, 2.1), "facts": {"rounds": 2}},
@@ -29,6 +33,29 @@ def test_runs_of_a_point_are_combined(tmp_path: Path) -> None:
             ("p", "other", "r004", 1, 1, "ok", None, 5, 50.0, 50.0, 50.0, None),
             ("q", "env", "r006", 2, 0, "oom", "second", None, None, None, None, None),
         ]
+
+
+def test_the_spread_between_runs_is_that_about_each_point(tmp_path: Path) -> None:
+    """Three points of two runs, each 1.1 times apart: a variance of ln(1.1)^2 / 2 with 3 degrees of freedom."""
+    runs = [{"point_id": str(place), "wall_us": wall} for place in range(3) for wall in (100, 110)]
+    alone = [{"point_id": "alone", "wall_us": (100, 99, 101)}, {"point_id": "wide", "wall_us": (100, 50, 200)}]
+    other = [{"point_id": "other", "wall_us": wall, "environment_id": "other"} for wall in (100, 120)]
+    query = "SELECT quantity, points, runs, dof, sd_frac FROM _spread ORDER BY environment_id"
+    with open_store(write_store(tmp_path, runs=[*runs, *alone, *other])) as connection:
+        assert connection.sql(query).fetchall() == [
+            ("wall", 3, 6, 3, pytest.approx(math.log(1.1) / math.sqrt(2))),
+            ("wall", 1, 2, 1, None),
+        ]
+        intervals = {
+            name: (low, high)
+            for name, low, high in connection.sql("SELECT point_id, wall_us_low, wall_us_high FROM points").fetchall()
+        }
+    reach = t_quantile(3) * math.log(1.1) / math.sqrt(2)
+    assert intervals["alone"] == pytest.approx((100 * math.exp(-reach), 100 * math.exp(reach)))
+    assert intervals["wide"] == (50, 200)
+    of_two = reach * math.sqrt(math.pi / (2 + math.pi))
+    assert intervals["0"] == pytest.approx((105 * math.exp(-of_two), 105 * math.exp(of_two)))
+    assert intervals["other"] == (100, 120)
 
 
 def test_facts_are_unfolded(tmp_path: Path) -> None:

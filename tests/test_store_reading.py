@@ -43,6 +43,17 @@ def test_unfinished_files_are_no_files(tmp_path: Path) -> None:
     assert live["roofs"] == []
 
 
+def test_a_sweep_alone(tmp_path: Path) -> None:
+    """Runs and events of other sweeps are not there; an unknown sweep has none."""
+    event = {"name": "k", "category": "kernel", "is_device": True, "ts_ns": 0, "dur_ns": 1}
+    runs = [{"sweep_id": "one"}, {"sweep_id": "two", "size": 128}]
+    store = write_store(tmp_path, runs=runs, events=[event, {**event, "run_id": "r001"}])
+    for sweep_id, held in (("one", [("r000",)]), ("two", [("r001",)]), ("three", []), (None, [("r000",), ("r001",)])):
+        with open_store(store, sweep_id=sweep_id) as connection:
+            assert connection.sql("SELECT run_id FROM runs ORDER BY run_id").fetchall() == held
+            assert connection.sql("SELECT run_id FROM events ORDER BY run_id").fetchall() == held
+
+
 def test_a_compacted_run_counts_once(tmp_path: Path) -> None:
     """A run that stands in a compacted file and still as a part is one run, and so are its events."""
     event = {"name": "k", "category": "kernel", "is_device": True, "ts_ns": 0, "dur_ns": 1}
@@ -120,8 +131,8 @@ def test_files_that_vanish_are_listed_again(tmp_path: Path, monkeypatch: pytest.
     store = write_store(tmp_path, runs=[{}, {"size": 128}])
     listings = []
 
-    def compacted_meanwhile(folder, run_ids_of):
-        live = live_files(folder, run_ids_of)
+    def compacted_meanwhile(folder, run_ids_of, sweep_id):
+        live = live_files(folder, run_ids_of, sweep_id)
         if not listings:
             pl.read_parquet(live["runs"]).write_parquet(store / "runs" / "sweep" / "all-h.parquet")
             for part in live["runs"]:

@@ -89,7 +89,7 @@ def test_ids_and_times_are_in_order(done: Done) -> None:
 
 
 def test_a_warm_point_has_both_times_of_a_cpu(done: Done) -> None:
-    """wall and floor with intervals, raw samples in interleaved rounds, and reasons for all that a CPU has not."""
+    """wall, floor and, where slopes are taken, twice the work, in interleaved rounds; reasons for what is missing."""
     row = done.rows[FIRST]
     for name in ("wall_us", "floor_us"):
         value, low, high = row[name]
@@ -98,7 +98,7 @@ def test_a_warm_point_has_both_times_of_a_cpu(done: Done) -> None:
     for name in ("issue_us", "device_us", "replay_us", "single_us", "blocked_us", "host_slope", "device_slope"):
         assert row[name] is None and done.facts(FIRST)["reasons"][name]
     taken = [each["quantity"] for each in row["samples"] if each["quantity"] != "profiled"]
-    assert taken[:4] == ["wall", "floor", "floor", "wall"]
+    assert taken[:6] == ["wall", "floor", "doubled", "doubled", "floor", "wall"]
     assert [each["position"] for each in row["samples"]] == list(range(len(row["samples"])))
     assert statistics.median(done.samples(FIRST, "wall")) == row["wall_us"][0]
 

@@ -25,7 +25,7 @@ IDENTITY = tables.Identity("r1", "s1", "e1", datetime(2026, 1, 2, tzinfo=UTC), 3
 WINDOW = Window(
     steps=[2, 3], host_us=[40.0, 44.0], busy_us=[4.0, 6.0], blocked_us=[0.0, 0.0],
     launches=[2, 2], kernels=[2, 2], blocking_calls={}, trace_incomplete=False, unattributed_frac=0.0,
-    underfilled_frac=1.0, region_ran=False,
+    underfilled_frac=1.0, launch_sequence="abc", region_ran=False,
 )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def test_the_margin_is_formed_within_each_round() -> None:
     )
     found = row(done)
     assert found["margin"] == [4.0, 4.0, 4.0]
-    assert found["issue_us"][2] - found["issue_us"][1] > 5
+    assert found["issue_us"][2] - found["issue_us"][1] > 2
 
 
 def test_issue_that_grows_with_the_burst_is_unknown() -> None:
@@ -212,6 +212,15 @@ def test_a_contended_host_widens_the_intervals() -> None:
     assert lost["wall_us"][2] == 40.0
 
 
+def test_times_that_only_a_disturbed_host_gave_are_contended() -> None:
+    """Where the watch over the host's pace found too few quiet moments, the intervals say so, whatever the counters do."""
+    pace = {"best_us": 30.0, "disturbed_frac": 0.9, "lacking": ["issue"]}
+    values = ASYNC | {"wall": lambda n: 40 if n % 5 == 4 else 20}
+    found = row(measurement(30, {"host_pace": pace}, **values))
+    assert facts(found)["host_contended"] is True and found["wall_us"][2] == 40.0
+    assert "host_contended" not in facts(row(measurement(30, {"host_pace": {**pace, "lacking": []}}, **values)))
+
+
 # -- profile and status -----------------------------------------------------------------------------------------------
 
 
@@ -221,6 +230,7 @@ def test_the_profiles_figures() -> None:
     assert found["perturbation"] == pytest.approx(42 / 20)
     assert found["profiled_host_us"] == 42.0
     assert (found["launches"], found["kernels"], found["trace_incomplete"]) == (2, 2, False)
+    assert found["launch_sequence"] == "abc"
     assert "reason" not in found or found["reason"] is None
 
 
@@ -270,10 +280,10 @@ def test_a_cold_point_has_no_verdict() -> None:
 
 def test_slopes_are_stored_with_their_interval() -> None:
     """Median and interval of one value a round."""
-    done = replace(measurement(**ASYNC), slopes={"host_slope": [1.0, 0.9, 1.1], "device_slope": [0.0, 0.1, -0.1]})
-    found = row(done)
-    assert found["host_slope"] == [1.0, 0.9, 1.1]
-    assert found["device_slope"] == [0.0, -0.1, 0.1]
+    slopes = {"host_slope": [1.0, 0.9, 1.1, 0.95, 1.05], "device_slope": [0.0, 0.1, -0.1, 0.05, -0.05]}
+    found = row(replace(measurement(**ASYNC), slopes=slopes))
+    assert found["host_slope"] == pytest.approx([1.0, 0.904, 1.1007], abs=1e-3)
+    assert found["device_slope"] == pytest.approx([0.0, -0.0982, 0.0982], abs=1e-3)
 
 
 def test_facts_are_json_for_everyone() -> None:
@@ -293,3 +303,46 @@ def test_the_profile_names_waits_that_nothing_else_names() -> None:
     assert found["blocked_us"][0] == 5.0
     unseen = row(measurement(facts=given, **ASYNC), replace(window, blocking_calls={}))
     assert facts(unseen)["blocking_calls"] == {"unnamed": 1.0}
+
+
+# -- what checks the law and a bound ----------------------------------------------------------------------------------
+
+
+def stored(rounds: int = 10, **values: Any) -> dict[str, Any]:
+    """Facts of a run with these samples."""
+    return facts(
+        row(
+            measurement(rounds, **values),
+            point=replace(POINT, device="cpu", dtype="fp32") if "floor" in values else POINT,
+        )
+    )
+
+
+def test_the_law_is_formed_within_each_round() -> None:
+    """A host that halves its pace midway changes issue and wall alike: every round keeps the law to 2 %."""
+    issue, wall = (lambda number, us=us: us if number < 5 else 2 * us for us in (20, 20.4))
+    assert stored(**{**ASYNC, "issue": issue, "issue_half": issue, "wall": wall})["law"] == pytest.approx([1.02] * 3)
+
+
+def test_the_larger_term_is_that_of_the_round() -> None:
+    """Issue is larger in half of the rounds, the device in the others."""
+    terms = {"issue": lambda number: 20 if number % 2 else 10, "device": lambda number: 10 if number % 2 else 20}
+    assert stored(**{**ASYNC, **terms})["law"] == pytest.approx([1.0] * 3)
+
+
+def test_without_a_term_there_is_no_law() -> None:
+    """A full queue has no issue time, and one known from the profile alone no round."""
+    assert "law" not in stored(**{**ASYNC, "issue_half": 10})
+    assert "law" not in stored(wall=20, issue=20, issue_half=20)
+
+
+def test_twice_the_work() -> None:
+    """wall = 4 + 16: twice the work takes 36, longer by 80 %, whatever the floor is said to be."""
+    found = stored(wall=20, floor=4, doubled=36)
+    assert found["doubled_us"] == pytest.approx([36] * 3)
+    assert found["work_share"] == pytest.approx([0.8] * 3)
+
+
+def test_without_twice_the_work_nothing_is_said_of_it() -> None:
+    """No sample, no fact."""
+    assert not {"doubled_us", "work_share"} & set(stored(wall=20, floor=4))

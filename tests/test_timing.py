@@ -313,13 +313,15 @@ def test_warm_up_of_a_number_of_steps_takes_that_many(device: Simulated, steps: 
 def test_wall_and_floor_on_a_synchronous_device(device: Simulated) -> None:
     """On a CPU the step and its floor are sampled in the same rounds, and the margin is floor over work."""
     facts: dict[str, Any] = {}
-    rounds = measure._synchronous(task(), device.host_work(12), device.host_work(3), device, device.clock, facts)  # type: ignore[arg-type]
+    step, floor, doubled = (device.host_work(us) for us in (12, 3, 21))
+    rounds = measure._synchronous(task(), step, floor, doubled, device, device.clock, facts)  # type: ignore[arg-type]
     point = replace(POINT, device="cpu", dtype="fp32")
     done = Measurement("ok", None, rounds.samples, {}, facts)
     identity = tables.Identity("run", "sweep", "environment", datetime(2026, 1, 1, tzinfo=UTC), 0, "given")
     row = tables.run_row(point, identity, done, None, 0, {})
     assert (row["wall_us"][0], row["floor_us"][0]) == (pytest.approx(12, rel=0.02), pytest.approx(3, rel=0.02))
     assert row["margin"][0] == pytest.approx(3 / 9, rel=0.02)
+    assert json.loads(row["facts"])["work_share"][0] == pytest.approx(9 / 12, rel=0.02)
     assert row["issue_us"] is None and "floor_us" in json.loads(row["facts"])["reasons"]["issue_us"]
 
 
@@ -343,7 +345,7 @@ def test_the_floor_runs_on_one_thread_and_the_step_on_all(device: Simulated) -> 
         floor()
 
     try:
-        measure._synchronous(task(), step("wall", 500), late_floor, Cpu(), device.clock, {})
+        measure._synchronous(task(), step("wall", 500), late_floor, None, Cpu(), device.clock, {})
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

@@ -247,3 +247,60 @@ def test_a_real_cpu_profile(tmp_path: Path) -> None:
     for number, host_us in zip(figures.steps, figures.host_us, strict=True):
         assert 0 < host_us < steps[number].dur_ns / 1000
     assert figures.busy_us is None and not figures.region_ran
+
+
+# -- what a step launches ----------------------------------------------------------------------------------------------
+
+
+def sequence(*names: str, also: tuple[str, ...] = (), wait: str = "cudaStreamSynchronize") -> str | None:
+    """Launch sequence of three steps of these operators, each with a launch, a wait, and an operator of its own."""
+    events: list[dict[str, Any]] = []
+    for number in range(3):
+        start = 1000 * number
+        calls = [*names, *(also if number == 1 else ())]
+        events += step(number, start, dur=900)
+        events += [complete(name, start + 20 + 20 * place, 15, "cpu_op") for place, name in enumerate(calls)]
+        events += [call("cudaLaunchKernel", start + 22, correlation=number), call(wait, start + 800)]
+        events += [kernel(start + 30, 10 + number, number)]
+    return window(*events).launch_sequence
+
+
+def test_the_launch_sequence_is_what_a_step_calls_in_its_order() -> None:
+    """Other operators, or another order, launch something else."""
+    assert sequence("aten::mm", "aten::add") == sequence("aten::mm", "aten::add") is not None
+    assert sequence("aten::mm", "aten::add") != sequence("aten::add", "aten::mm")
+    assert sequence("aten::mm", "aten::add") != sequence("aten::mm", "aten::mul")
+
+
+def test_the_launch_sequence_leaves_out_what_says_nothing() -> None:
+    """What one step alone calls, waits, and the numbers of compiled regions."""
+    assert sequence("aten::mm", also=("aten::empty",)) == sequence("aten::mm")
+    assert sequence("aten::mm", wait="cudaEventQuery") == sequence("aten::mm")
+    assert sequence("Torch-Compiled Region: 0/0", "aten::mm") == sequence("Torch-Compiled Region: 0/1", "aten::mm")
+
+
+def test_steps_that_differ_have_no_launch_sequence() -> None:
+    """Where no order is that of more than half of the steps, nothing is known."""
+    first, second = ("aten::mm", "aten::add"), ("aten::add", "aten::mm")
+    events = [
+        event
+        for number, names in enumerate((first, second))
+        for event in (
+            *step(number, 1000 * number, dur=900),
+            *(complete(name, 1000 * number + 20 + 20 * place, 15, "cpu_op") for place, name in enumerate(names)),
+            call("cudaLaunchKernel", 1000 * number + 22),
+        )
+    ]
+    assert window(*events).launch_sequence is None
+
+
+def test_a_window_without_a_device_has_no_launch_sequence() -> None:
+    """On a CPU nothing is launched."""
+    assert window(*step(0, 0), complete("aten::mm", 20, 5, "cpu_op")).launch_sequence is None
+
+
+def test_eager_and_compiled_launch_something_else() -> None:
+    """Recorded on an H200."""
+    eager, compiled = recorded("1024_float32_b8_eager"), recorded("1024_bfloat16_b0_default")
+    assert eager.launch_sequence and compiled.launch_sequence
+    assert eager.launch_sequence != compiled.launch_sequence

@@ -31,7 +31,8 @@ POINTS = [
     point(), point(batch=3), point("matmul_item"), point("addmm", params=(("bias", 1),)),
     point("addmm", params=(("bias", 2),)), point("addmm", params=(("bias", 1),), batch=3),
     point("addmm", params=(("bias", 2),), batch=3), point("elementwise", params=(("ops", 3),)),
-    point("elementwise", params=(("ops", 2),), batch=2),
+    point("elementwise", params=(("ops", 2),), batch=2), point("intensity", params=(("ops", 17), ("reads", 1))),
+    point("intensity", params=(("ops", 16), ("reads", 8)), batch=2),
 ]  # fmt: skip
 
 
@@ -112,6 +113,28 @@ def test_elementwise_does_as_many_operations_as_it_says() -> None:
     torch.testing.assert_close(given.spec.function(given)(x), (x * 0.75 + 0.5) * 0.75)
 
 
+def test_intensity_does_as_many_operations_as_it_says() -> None:
+    """ops=17, reads=2: eight times (y 0.75 + an input in turn), and once more times 0.75."""
+    given = point("intensity", params=(("ops", 17), ("reads", 2)), size=1)
+    first, second = inputs(given)
+    expected = first
+    for each in (first, second) * 4:
+        expected = expected * 0.75 + each
+    torch.testing.assert_close(given.spec.function(given)(first, second), expected * 0.75)
+
+
+@pytest.mark.parametrize("reads", [1, 8])
+def test_intensity_stays_finite_and_reads_every_input(reads: int) -> None:
+    """4,096 operations overflow in no dtype; the result changes with any of the inputs."""
+    given = point("intensity", params=(("ops", 4096), ("reads", reads)), size=1, dtype="fp16")
+    tensors = inputs(given)
+    step = given.spec.function(given)
+    assert step(*tensors).isfinite().all()
+    for place in range(reads):
+        changed = [each + 1 if number == place else each for number, each in enumerate(tensors)]
+        assert not torch.equal(step(*changed), step(*tensors))
+
+
 def test_costs_of_matmul_add() -> None:
     """n = 4 in fp32: 2 n^3 and n^2 FLOPs; eager moves 3 n^2 elements each, compiled 4 n^2 in one operation."""
     eager, fused = point().spec.cost(point()), point(compile=True).spec.cost(point(compile=True))
@@ -149,7 +172,22 @@ def test_costs_of_elementwise() -> None:
     assert operations(fused.spec.cost(fused)) == [("fused", 3 * 2048, once)]
 
 
-@pytest.mark.parametrize("given", [each for each in POINTS if each.workload != "elementwise"], ids=lambda p: p.label)
+def test_costs_of_intensity() -> None:
+    """Eager, products move 2 tensors and sums 3; compiled, every input and the result once, whatever ops is."""
+    given = point("intensity", params=(("ops", 16), ("reads", 3)), size=2)
+    tensor = 2 * 1024 * 4
+    eager = given.spec.cost(given)
+    assert operations(eager) == [("mul", 2048, 2 * tensor), ("add", 2048, 3 * tensor)] * 8
+    assert eager is not None and (eager.bytes_min, eager.working_set_bytes) == (4 * tensor, 5 * tensor)
+    for ops in (16, 512):
+        fused = point("intensity", params=(("ops", ops), ("reads", 3)), size=2, compile=True)
+        assert operations(fused.spec.cost(fused)) == [("fused", ops * 2048, 4 * tensor)]
+
+
+PRODUCTS = [each for each in POINTS if each.workload not in ("elementwise", "intensity")]
+
+
+@pytest.mark.parametrize("given", PRODUCTS, ids=lambda each: each.label)
 def test_flops_of_products_are_torchs(given: Point) -> None:
     """torch's own counter, which counts products alone, agrees with 2 m n k."""
     cost, tensors = given.spec.cost(given), inputs(given)

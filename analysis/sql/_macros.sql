@@ -59,3 +59,33 @@ CREATE MACRO _settings(params) AS coalesce(array_to_string([
     _word(_setting(k), json_extract_string(params, _pointer(k)))
     FOR k IN json_keys(params) IF NOT _is_default(k, json_extract_string(params, _pointer(k)))
 ], ' '), '');
+
+-- A JSON object without the keys whose values are numbers.
+CREATE MACRO _without_numbers(object) AS coalesce(array_to_string([
+    to_json(k)::VARCHAR || ':' || (object -> _pointer(k))::VARCHAR
+    FOR k IN list_sort(json_keys(object)) IF json_type(object, _pointer(k)) NOT IN ('UBIGINT', 'BIGINT', 'DOUBLE')
+], ','), '');
+
+-- The 97.5 % quantile of Student's t, by its expansion about the normal one (Abramowitz and Stegun, 26.7.5).
+CREATE MACRO _t_quantile(dof) AS CASE
+    WHEN dof < 2 THEN 12.7062
+    WHEN dof < 3 THEN 4.30265
+    ELSE 1.959964 + 2.372271 / dof + 2.822499 / pow(dof, 2) + 2.555849 / pow(dof, 3) + 1.589534 / pow(dof, 4)
+END;
+
+-- Variance of the median of n normal values, as a share of the variance of one; exact for one.
+CREATE MACRO _median_share(n) AS pi() / (2 * n + pi() - 2);
+
+-- The distribution function of the normal distribution at x >= 0, within 7.5e-8 (Abramowitz and Stegun, 26.2.17).
+CREATE MACRO _normal_below(x) AS 1 - exp(-x * x / 2) / sqrt(2 * pi()) * list_sum([
+    c.factor / pow(1 + 0.2316419 * x, c.power) FOR c IN [
+        {'power': 1, 'factor': 0.319381530}, {'power': 2, 'factor': -0.356563782}, {'power': 3, 'factor': 1.781477937},
+        {'power': 4, 'factor': -1.821255978}, {'power': 5, 'factor': 1.330274429}
+    ]
+]);
+
+-- A logarithm, or NULL where there is none.
+CREATE MACRO _log(x) AS CASE WHEN x > 0 THEN ln(x::DOUBLE) END;
+
+-- Where a straight line is 0; NULL where it is level.
+CREATE MACRO _root(intercept, slope) AS -(intercept) / nullif(slope, 0);

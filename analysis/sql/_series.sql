@@ -26,22 +26,46 @@ reaching AS (
         CASE WHEN balanced_after THEN coalesce(decided_after, axis_value) ELSE axis_value END AS reach_high
     FROM neighbours
 ),
+placed AS (
+    SELECT
+        *,
+        CASE WHEN side <> 0 THEN {
+            'margin': margin, 'value': axis_value, 'reach_low': reach_low, 'log': _log(axis_value), 'log_margin': _log(margin),
+            'log_near': _log(CASE WHEN side = 1 THEN margin_low ELSE margin_high END)
+        } END AS decided_point
+    FROM reaching
+),
 before AS (
     SELECT
         *,
         last_value(CASE WHEN side <> 0 THEN side END IGNORE NULLS) OVER earlier AS last_side,
-        last_value(CASE WHEN side <> 0 THEN {'margin': margin, 'value': axis_value, 'reach_low': reach_low} END IGNORE NULLS)
-            OVER earlier AS last_point,
+        last_value(decided_point IGNORE NULLS) OVER earlier AS last_point,
+        lag(decided_point, 2 IGNORE NULLS) OVER along AS last_but_one,
+        lead(decided_point, 1 IGNORE NULLS) OVER along AS next_point,
         min(axis_value) FILTER (side <> 0) OVER series AS first_of_sides,
         max(axis_value) FILTER (side <> 0) OVER series AS last_of_sides
-    FROM reaching
+    FROM placed
     WINDOW series AS (
         PARTITION BY environment_id, axis, workload, size, dtype, batch, compile, dynamic, warmup, device, params
     ),
-    earlier AS (series ORDER BY axis_value ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+    along AS (series ORDER BY axis_value),
+    earlier AS (along ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+),
+changing AS (
+    SELECT *, coalesce(side <> 0 AND side <> last_side, false) AS is_change FROM before
 ),
 marked AS (
-    SELECT *, coalesce(side <> 0 AND side <> last_side, false) AS is_change FROM before
+    SELECT
+        *,
+        side IS NOT NULL
+            AND axis_value >= min(last_point.value) FILTER (is_change) OVER series
+            AND axis_value <= max(axis_value) FILTER (is_change) OVER series AS is_between,
+        _log(axis_value) AS log,
+        _log(margin) AS log_margin
+    FROM changing
+    WINDOW series AS (
+        PARTITION BY environment_id, axis, workload, size, dtype, batch, compile, dynamic, warmup, device, params
+    )
 )
 SELECT
     environment_id, axis, workload, size, dtype, batch, compile, dynamic, warmup, device, params,
@@ -65,7 +89,16 @@ SELECT
     min(last_point.value) FILTER (is_change) AS near_low,
     max(axis_value) FILTER (is_change) AS near_high,
     any_value(last_point.margin) FILTER (is_change) AS margin_at_low,
-    any_value(margin) FILTER (is_change) AS margin_at_high
+    any_value(margin) FILTER (is_change) AS margin_at_high,
+    _root(
+        regr_intercept(log_margin, log) FILTER (is_between), regr_slope(log_margin, log) FILTER (is_between)
+    ) AS fitted_log,
+    any_value(abs(decided_point.log_near - last_point.log_near)) FILTER (is_change) AS fall_log,
+    any_value((log - last_point.log) * greatest(
+        abs((last_point.log_margin - last_but_one.log_margin) / nullif(last_point.log - last_but_one.log, 0)),
+        abs((next_point.log_margin - log_margin) / nullif(next_point.log - log, 0))
+    )) FILTER (is_change AND last_but_one IS NOT NULL AND next_point IS NOT NULL) AS expected_log,
+    count(*) FILTER (is_between AND side = 0) AS balanced_between
 FROM marked
 GROUP BY environment_id, axis, workload, size, dtype, batch, compile, dynamic, warmup, device, params
 HAVING count(DISTINCT axis_value) >= 2;
@@ -94,3 +127,11 @@ COMMENT ON COLUMN _series.near_low IS 'Value of the axis at the decided point ne
 COMMENT ON COLUMN _series.near_high IS 'Value of the axis at the decided point nearest after the last change.';
 COMMENT ON COLUMN _series.margin_at_low IS 'Margin at near_low, where there is one change only.';
 COMMENT ON COLUMN _series.margin_at_high IS 'Margin at near_high, where there is one change only.';
+COMMENT ON COLUMN _series.fitted_log IS
+    'Logarithm of the axis where a straight line through the decided points beside the change and the balanced ones between
+    them has a margin of 1.';
+COMMENT ON COLUMN _series.fall_log IS
+    'By how much the margin changes at least between near_low and near_high, from interval to interval, on logarithms.';
+COMMENT ON COLUMN _series.expected_log IS
+    'By how much it would at the steeper of the slopes beside; NULL without two decided points on both sides.';
+COMMENT ON COLUMN _series.balanced_between IS 'Number of balanced points between near_low and near_high.';

@@ -25,7 +25,7 @@ alike AS (
         CASE WHEN axis <> 'batch' THEN batch END AS batch,
         compile, dynamic, warmup, device,
         json_merge_patch(params, json_object(axis, NULL))::VARCHAR AS params,
-        point_id, run_id, status, bound, margin, reason
+        point_id, run_id, status, bound, margin, margin_low, margin_high, reason
     FROM compared
     WHERE axis_value IS NOT NULL AND axis NOT IN ('seed', 'schedule', 'bias')
 )

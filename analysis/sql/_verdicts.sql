@@ -11,7 +11,9 @@ WITH evidence AS (
         CASE WHEN t.has_ratio THEN r.flops_limited_us / t.work_us END AS flops_share,
         CASE WHEN t.has_ratio THEN r.bytes_limited_us / t.work_us END AS bytes_share,
         r.bytes / nullif(t.bytes_min, 0) AS fusion_headroom,
-        coalesce(t.wall_us_low, t.wall_us) AS least_wall_us,
+        coalesce(excess, coalesce(t.wall_us_low, t.wall_us) / nullif(CASE
+            WHEN issue_us IS NULL THEN coalesce(device_us_high, device_us) ELSE greatest(issue_us, device_us)
+        END, 0)) AS least_excess,
         coalesce(t.margin_low, t.margin) AS least_margin,
         coalesce(t.margin_high, t.margin) AS greatest_margin
     FROM _terms AS t
@@ -29,10 +31,10 @@ SELECT
         WHEN is_cpu AND NOT has_ratio THEN 'noise'
         WHEN NOT is_cpu AND (device_us IS NULL OR device_us <= 0) THEN 'no device time'
         WHEN NOT is_cpu AND issue_us IS NULL
-            AND NOT blocks AND least_wall_us > 1.10 * coalesce(device_us_high, device_us) THEN 'by the law'
+            AND NOT blocks AND least_excess > 1.10 THEN 'by the law'
         WHEN NOT is_cpu AND issue_us IS NULL THEN 'no issue time'
-        WHEN NOT is_cpu AND blocks AND least_wall_us > 1.05 * larger_us THEN 'serialized'
-        WHEN NOT is_cpu AND NOT blocks AND least_wall_us > 1.10 * larger_us THEN 'unexplained'
+        WHEN NOT is_cpu AND blocks AND least_excess > 1.05 THEN 'serialized'
+        WHEN NOT is_cpu AND NOT blocks AND least_excess > 1.10 THEN 'unexplained'
         WHEN least_margin > 1 THEN 'overhead'
         WHEN greatest_margin < 1 THEN 'device'
         ELSE 'balanced'
@@ -62,7 +64,8 @@ COMMENT ON COLUMN _verdicts.roof_share IS
 COMMENT ON COLUMN _verdicts.flops_share IS 'Share of work_us that FLOP-limited operations need at their roof.';
 COMMENT ON COLUMN _verdicts.bytes_share IS 'Share of work_us that byte-limited operations need at their roof.';
 COMMENT ON COLUMN _verdicts.fusion_headroom IS 'Bytes that the operations move / bytes that a fused step would move.';
-COMMENT ON COLUMN _verdicts.least_wall_us IS 'Low end of wall_us, or the value where it has no interval; microseconds.';
+COMMENT ON COLUMN _verdicts.least_excess IS
+    'Low end of wall_us over the larger of the two terms: taken in each run, else of the combined times.';
 COMMENT ON COLUMN _verdicts.least_margin IS 'Low end of margin, or the value where it has no interval.';
 COMMENT ON COLUMN _verdicts.greatest_margin IS 'High end of margin, or the value where it has no interval.';
 COMMENT ON COLUMN _verdicts.rule IS

@@ -48,7 +48,7 @@ reasoned AS (
             WHEN 'no issue time' THEN 'no issue time was measured' || coalesce(': ' || _fact(reasons, 'issue_us'), '')
             WHEN 'serialized' THEN 'the host waits inside the step: ' || blocking_names
             WHEN 'unexplained' THEN 'issue and device time are both smaller than the wall time by '
-                || _percent(1 - larger_us / wall_us) || ', and no synchronizing call was seen'
+                || _percent(1 - coalesce(larger_us, greatest(issue_us, device_us)) / wall_us) || ', and no synchronizing call was seen'
             WHEN 'device' THEN device_reason
             ELSE (CASE WHEN is_cpu THEN 'floor / work = ' ELSE 'issue / device = ' END) || _number(margin)
                 || coalesce(' (' || _number(margin_low) || ' to ' || _number(margin_high) || ')', '')
@@ -79,7 +79,13 @@ SELECT
     point_id, environment_id, run_id, runs, ok_runs,
     workload, size, dtype, batch, compile, dynamic, warmup, device, params,
     status,
-    bound, margin, margin_low, margin_high, gain,
+    bound, margin, margin_low, margin_high,
+    CASE
+        WHEN margin_low = margin_high THEN CASE WHEN margin = 1 THEN 0.5 ELSE 1 END
+        WHEN margin > 1 AND margin_low > 0 THEN _normal_below(1.959964 * ln(margin) / ln(margin / margin_low))
+        WHEN margin <= 1 AND margin > 0 THEN _normal_below(1.959964 * ln(margin) / ln(margin / margin_high))
+    END AS confidence,
+    gain,
     why AS reason,
     CASE
         WHEN bound = 'unknown' THEN 'Unknown: ' || why
@@ -93,7 +99,11 @@ SELECT
         WHEN rule = 'balanced' THEN terms_text || ': balanced, the difference is within the noise'
         WHEN bound = 'device-bound' THEN terms_text || ': device-bound, ' || why
         ELSE terms_text || ': ' || bound || ' ' || why
-    END || '.' || CASE WHEN host_contended THEN ' Something else used the host meanwhile.' ELSE '' END AS sentence,
+    END || '.' || CASE WHEN host_contended THEN ' Something else used the host meanwhile.' ELSE '' END || CASE
+        WHEN host_noise THEN ' Host noise: here the step was issued in ' || _us(own_issue_us) || ', while '
+            || _counted(issue_points, 'point') || ' that launch the same take ' || _us(issue_us) || '.'
+        ELSE ''
+    END AS sentence,
     overhead_us, overhead_us_low, overhead_us_high,
     work_us, work_us_low, work_us_high,
     larger_us,
@@ -109,7 +119,7 @@ SELECT
     device_slope, device_slope_low, device_slope_high,
     without_overhead_us, roof_us, flops_share, bytes_share, bytes_roof, flops, bytes, bytes_min, fusion_headroom,
     underfilled_frac, launches, kernels,
-    device_method, blocking_calls, host_contended
+    device_method, blocking_calls, host_contended, own_issue_us, issue_points, host_noise
 FROM reasoned;
 
 COMMENT ON TABLE bounds IS
@@ -117,7 +127,14 @@ COMMENT ON TABLE bounds IS
 COMMENT ON COLUMN bounds.run_id IS 'Latest ok run of the point, else its latest run.';
 COMMENT ON COLUMN bounds.margin IS
     'overhead / work, above 1 the overhead binds; without an issue time wall / device; NULL where it has no meaning.';
+COMMENT ON COLUMN bounds.confidence IS
+    'Probability that the margin lies on the side of 1 that it is said to, its interval read as a normal one on logarithms;
+    NULL without a margin.';
 COMMENT ON COLUMN bounds.gain IS
     'wall_us / without_overhead_us: how many times less a step would take if the overhead went away; NULL = unknown.';
+COMMENT ON COLUMN bounds.issue_us IS
+    'Host time to issue one step, that of all points that launch the same where there are three; microseconds.';
+COMMENT ON COLUMN bounds.issue_us_low IS 'Low end of the 95 % interval of issue_us.';
+COMMENT ON COLUMN bounds.issue_us_high IS 'High end of the 95 % interval of issue_us.';
 COMMENT ON COLUMN bounds.reason IS 'Why this bound, with the figures it rests on.';
 COMMENT ON COLUMN bounds.sentence IS 'The verdict as one English sentence.';

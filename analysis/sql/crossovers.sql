@@ -1,6 +1,8 @@
 -- Grain: one row a series.
--- Exactly one change of side gives a crossover: interpolated between the nearest decided points on the logarithms of
--- axis and margin, and never narrower than its bracket (low, high), which reaches over balanced points right beside it.
+-- Exactly one change of side gives a crossover: on a straight line through the nearest decided points and the balanced
+-- ones between them, on the logarithms of axis and margin, and never narrower than its bracket (low, high), which reaches
+-- over balanced points right beside it. A margin that falls more than three times as much as it does beside the change is
+-- a step: kernels change with size.
 -- A bracket wider than 2 x has no value but the command that narrows it.
 CREATE VIEW crossovers AS
 WITH crossed AS (
@@ -24,9 +26,13 @@ valued AS (
     SELECT
         *,
         CASE WHEN status = 'found' THEN exp(
-            ln(near_low)
-            + (ln(near_high) - ln(near_low)) * ln(margin_at_low) / (ln(margin_at_low) - ln(margin_at_high))
+            CASE
+                WHEN fitted_log BETWEEN ln(near_low) AND ln(near_high) THEN fitted_log
+                ELSE ln(near_low)
+                    + (ln(near_high) - ln(near_low)) * ln(margin_at_low) / (ln(margin_at_low) - ln(margin_at_high))
+            END
         ) END AS "value",
+        changes = 1 AND balanced_between = 0 AND fall_log > greatest(3 * expected_log, expected_log + 0.1) AS is_step,
         CASE WHEN low = floor(low) AND high = floor(high) AND low % 8 = 0 AND high % 8 = 0 AND high - low >= 16 THEN 8
             WHEN low = floor(low) AND high = floor(high) THEN 1
             ELSE (high - low) / 1000
@@ -61,6 +67,8 @@ SELECT
             ELSE 'one change of side'
         END,
         CASE WHEN changes = 1 AND first_side = -1 THEN 'overhead binds above the crossing, the device below it' END,
+        CASE WHEN is_step THEN 'a step: the margin changes from ' || _number(margin_at_low) || ' to '
+            || _number(margin_at_high) || ' between ' || _axis_text(near_low) || ' and ' || _axis_text(near_high) END,
         CASE WHEN decided > 0 AND balanced > 0 THEN _counted(balanced, 'balanced point') END,
         CASE WHEN undecided > 0 THEN _counted(undecided, 'undecided point') || ', the first at '
             || _axis_text(undecided_value) || ': ' || undecided_reason END,
@@ -94,7 +102,7 @@ FROM narrowed;
 COMMENT ON VIEW crossovers IS
     'One row a series: where along its axis the overhead stops binding. The axis that varies is NULL itself.';
 COMMENT ON COLUMN crossovers."value" IS
-    'Value of the axis at which overhead and work are equal, interpolated on logarithms; only where status is found.';
+    'Value of the axis at which overhead and work are equal, by a straight line on logarithms; only where status is found.';
 COMMENT ON COLUMN crossovers.low IS
     'Value of the axis at the nearest decided point below the crossing and below balanced points beside it.';
 COMMENT ON COLUMN crossovers.high IS

@@ -1,9 +1,18 @@
 -- Grain: one row a point and environment to which the law of an asynchronous device applies: warm, ok, not on the CPU,
 -- no noop.
--- wall = max(issue, device) within 5 % is asked of points that are not serialized and have both terms. Two slopes and
--- the replay check the bound without trusting either term.
+-- wall = max(issue, device) within 5 % is asked of points that are not serialized and have both terms, and formed within
+-- each round where the runs tell it: a host that changes its pace then changes both sides. Two slopes and the replay
+-- check the bound without trusting either term.
 CREATE VIEW law AS
-WITH checked AS (
+WITH in_rounds AS (
+    SELECT
+        point_id, environment_id,
+        median(law_ratio) AS law_ratio, min(law_ratio_low) AS law_ratio_low, max(law_ratio_high) AS law_ratio_high
+    FROM stg_runs
+    WHERE status = 'ok'
+    GROUP BY ALL
+),
+checked AS (
     SELECT
         b.*,
         CASE
@@ -12,7 +21,12 @@ WITH checked AS (
             ELSE 'device'
         END AS larger_term,
         larger_us AS model_us,
-        CASE WHEN bound <> 'serialized' THEN _finite(wall_us / nullif(model_us, 0) - 1) END AS deviation,
+        coalesce(law_ratio, _finite(wall_us / nullif(model_us, 0))) AS ratio,
+        CASE WHEN bound <> 'serialized' THEN ratio - 1 END AS deviation,
+        CASE WHEN bound <> 'serialized' THEN coalesce(law_ratio_low, _finite(wall_us_low / nullif(model_us, 0))) - 1
+        END AS deviation_low,
+        CASE WHEN bound <> 'serialized' THEN coalesce(law_ratio_high, _finite(wall_us_high / nullif(model_us, 0))) - 1
+        END AS deviation_high,
         CASE
             WHEN bound = 'overhead-bound' THEN 'overhead-bound'
             WHEN bound IN ('compute-bound', 'memory-bound', 'device-bound') THEN 'device'
@@ -30,6 +44,8 @@ WITH checked AS (
             ELSE 'device'
         END AS replay_verdict
     FROM bounds AS b
+    LEFT JOIN in_rounds AS r
+        ON b.point_id IS NOT DISTINCT FROM r.point_id AND b.environment_id IS NOT DISTINCT FROM r.environment_id
     WHERE status = 'ok' AND device <> 'cpu' AND workload <> 'noop' AND warmup <> 'false' AND wall_us IS NOT NULL
 )
 SELECT
@@ -37,8 +53,8 @@ SELECT
     workload, size, dtype, batch, compile, dynamic, warmup, device, params,
     bound, margin,
     wall_us, issue_us, device_us, larger_term, model_us,
-    _finite(wall_us / nullif(model_us, 0)) AS ratio,
-    deviation,
+    ratio,
+    deviation, deviation_low, deviation_high,
     abs(deviation) <= 0.05 AS within_5_percent,
     abs(ln(margin)) <= ln(1.1) AS in_band,
     host_slope, device_slope, slopes_verdict, slopes_verdict = bound_side AS slopes_agree,
@@ -50,8 +66,11 @@ COMMENT ON VIEW law IS
 COMMENT ON COLUMN law.larger_term IS 'Which of issue and device is larger; NULL where one is unknown.';
 COMMENT ON COLUMN law.model_us IS
     'What the law says: max(issue_us, device_us), the maximum taken in each run; microseconds.';
-COMMENT ON COLUMN law.ratio IS 'wall_us / model_us; of serialized points too.';
+COMMENT ON COLUMN law.ratio IS
+    'wall / max(issue, device), within each round where the runs tell it, else wall_us / model_us; of serialized points too.';
 COMMENT ON COLUMN law.deviation IS 'ratio - 1; NULL for serialized points and where a term is unknown.';
+COMMENT ON COLUMN law.deviation_low IS 'Low end of the 95 % interval of deviation; without rounds that of wall_us alone.';
+COMMENT ON COLUMN law.deviation_high IS 'High end of the 95 % interval of deviation; without rounds that of wall_us alone.';
 COMMENT ON COLUMN law.within_5_percent IS
     'The deviation is at most 5 % either way; NULL where the law is not asked of the point.';
 COMMENT ON COLUMN law.in_band IS 'The margin lies within 10 % of the crossing: |ln margin| <= ln 1.1.';

@@ -10,7 +10,7 @@ FROM (SELECT run_id, unnest(samples) AS sample FROM stg_samples);
 
 COMMENT ON VIEW samples IS 'One row a raw sample of a run, in the order taken.';
 COMMENT ON COLUMN samples.quantity IS
-    'What was timed: wall, issue, issue_half, device, replay, single, blocked, floor, first, profiled.';
+    'What was timed: wall, issue, issue_half, device, replay, single, blocked, floor, doubled, first, profiled.';
 COMMENT ON COLUMN samples."round" IS 'Round of the sample, from 0.';
 COMMENT ON COLUMN samples."position" IS 'Place among all samples of the run.';
 COMMENT ON COLUMN samples."value" IS 'Microseconds a step.';

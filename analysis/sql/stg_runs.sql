@@ -30,7 +30,7 @@ raw AS (
             "profile": {
                 "perturbation": "DOUBLE", "profiled_host_us": "DOUBLE", "launches": "DOUBLE", "kernels": "DOUBLE",
                 "trace_incomplete": "BOOLEAN", "unattributed_frac": "DOUBLE", "underfilled_frac": "DOUBLE",
-                "reason": "VARCHAR"
+                "launch_sequence": "VARCHAR", "reason": "VARCHAR"
             },
             "compile": {
                 "seconds": "DOUBLE", "compilations": "BIGINT", "reasons": "JSON", "graph_breaks": "BIGINT",
@@ -41,6 +41,7 @@ raw AS (
                 "throttle_reasons": "JSON", "other_processes": "BIGINT", "cpu_pressure_frac": "DOUBLE",
                 "involuntary_switches": "BIGINT"
             },
+            "law": ["DOUBLE"], "doubled_us": ["DOUBLE"], "work_share": ["DOUBLE"], "search": "JSON",
             "host_contended": "BOOLEAN", "peak_bytes": "BIGINT", "host": "VARCHAR", "device_uuid": "VARCHAR",
             "device_index": "BIGINT", "artifacts": {"trace": "VARCHAR", "table": "VARCHAR"}
         }') AS fact
@@ -82,6 +83,11 @@ SELECT
     _finite(device_slope[1]) AS device_slope, _finite(device_slope[2]) AS device_slope_low,
     _finite(device_slope[3]) AS device_slope_high,
     _finite(margin[1]) AS margin, _finite(margin[2]) AS margin_low, _finite(margin[3]) AS margin_high,
+    _finite(fact.law[1]) AS law_ratio, _finite(fact.law[2]) AS law_ratio_low, _finite(fact.law[3]) AS law_ratio_high,
+    _finite(fact.doubled_us[1]) AS doubled_us, _finite(fact.doubled_us[2]) AS doubled_us_low,
+    _finite(fact.doubled_us[3]) AS doubled_us_high,
+    _finite(fact.work_share[1]) AS work_share, _finite(fact.work_share[2]) AS work_share_low,
+    _finite(fact.work_share[3]) AS work_share_high,
     fact.device_method AS device_method,
     fact.blocked_method AS blocked_method,
     nullif(fact.blocking_calls::VARCHAR, '{}') AS blocking_calls,
@@ -111,6 +117,7 @@ SELECT
     fact.profile.trace_incomplete AS trace_incomplete,
     fact.profile.unattributed_frac AS unattributed_frac,
     fact.profile.underfilled_frac AS underfilled_frac,
+    fact.profile.launch_sequence AS launch_sequence,
     fact.profile.reason AS profile_reason,
     fact.compile.seconds AS compile_s,
     fact.compile.compilations AS compilations,
@@ -126,6 +133,7 @@ SELECT
     fact.condition.cpu_pressure_frac AS cpu_pressure_frac,
     fact.condition.involuntary_switches AS involuntary_switches,
     fact.host_contended AS host_contended,
+    fact.search::VARCHAR AS search,
     fact.peak_bytes AS peak_bytes,
     fact.host AS host,
     fact.device_uuid AS device_uuid,
@@ -196,6 +204,17 @@ COMMENT ON COLUMN stg_runs.device_slope_high IS 'High end of the 95 % interval o
 COMMENT ON COLUMN stg_runs.margin IS 'Overhead / work, the ratio formed within each round; above 1 the overhead binds.';
 COMMENT ON COLUMN stg_runs.margin_low IS 'Low end of the 95 % interval of margin.';
 COMMENT ON COLUMN stg_runs.margin_high IS 'High end of the 95 % interval of margin.';
+COMMENT ON COLUMN stg_runs.law_ratio IS
+    'wall / max(issue, device), formed within each round; NULL where a round lacks one of them.';
+COMMENT ON COLUMN stg_runs.law_ratio_low IS 'Low end of the 95 % interval of law_ratio.';
+COMMENT ON COLUMN stg_runs.law_ratio_high IS 'High end of the 95 % interval of law_ratio.';
+COMMENT ON COLUMN stg_runs.doubled_us IS 'On the CPU: a step on twice the rows, where slopes are asked for; microseconds.';
+COMMENT ON COLUMN stg_runs.doubled_us_low IS 'Low end of the 95 % interval of doubled_us.';
+COMMENT ON COLUMN stg_runs.doubled_us_high IS 'High end of the 95 % interval of doubled_us.';
+COMMENT ON COLUMN stg_runs.work_share IS
+    'doubled / wall - 1, formed within each round: the share of work in a step; above 0.5 the work binds.';
+COMMENT ON COLUMN stg_runs.work_share_low IS 'Low end of the 95 % interval of work_share.';
+COMMENT ON COLUMN stg_runs.work_share_high IS 'High end of the 95 % interval of work_share.';
 COMMENT ON COLUMN stg_runs.device_method IS
     'How device_us was taken: held (stream held while the steps queue), replay, profile.';
 COMMENT ON COLUMN stg_runs.blocked_method IS 'How blocked_us was taken: timed calls or profile.';
@@ -231,6 +250,8 @@ COMMENT ON COLUMN stg_runs.trace_incomplete IS 'Launches and kernels of the prof
 COMMENT ON COLUMN stg_runs.unattributed_frac IS 'Share of device time without a launch event.';
 COMMENT ON COLUMN stg_runs.underfilled_frac IS
     'Share of busy time in kernels of fewer blocks than the device has multiprocessors.';
+COMMENT ON COLUMN stg_runs.launch_sequence IS
+    'Hash of what a step calls on the host, in its order: runs that launch the same share it; NULL = unknown.';
 COMMENT ON COLUMN stg_runs.profile_reason IS 'Why there is no trace.';
 COMMENT ON COLUMN stg_runs.compile_s IS 'Seconds of compilation.';
 COMMENT ON COLUMN stg_runs.compilations IS 'Number of compilations.';
@@ -246,6 +267,8 @@ COMMENT ON COLUMN stg_runs.other_processes IS 'Other processes seen on the devic
 COMMENT ON COLUMN stg_runs.cpu_pressure_frac IS 'Share of time in which something waited for a CPU.';
 COMMENT ON COLUMN stg_runs.involuntary_switches IS 'Involuntary context switches during the point.';
 COMMENT ON COLUMN stg_runs.host_contended IS 'Something else used the host during the point; NULL = cannot be told.';
+COMMENT ON COLUMN stg_runs.search IS
+    'JSON object of the search that measured it: axis, low, high, multiple; NULL = none did.';
 COMMENT ON COLUMN stg_runs.peak_bytes IS 'Peak of the allocator.';
 COMMENT ON COLUMN stg_runs.host IS 'Name of the host; an attribute, never identity.';
 COMMENT ON COLUMN stg_runs.device_uuid IS 'UUID of the card; an attribute, never identity.';

@@ -18,7 +18,7 @@ from hydra.core.utils import JobReturn
 from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from runner.composition import Composer, Points, composed, with_new_variable
 from runner.jobs import as_jobs, previewed, run_all, run_job
@@ -86,17 +86,20 @@ class Grid(BasicSweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Hand all points to the launcher, each override list once."""
-        assert self.launcher is not None
+        assert self.launcher is not None and self.config is not None
+        if (axis := OmegaConf.select(self.config, "search.axis")) is not None:
+            raise HydraException(f"search.axis={axis}: this sweeper does not search; write hydra/sweeper=crossover")
         points = self._points(arguments)
-        if not points:
-            raise HydraException(f"{' '.join(arguments)}: a list of these is empty, so there is no point to measure")
         if isinstance(self.launcher, Workers):
             return self.launcher.launch(points, initial_job_idx=0)
         return self._as_jobs(points)
 
     def _points(self, arguments: list[str]) -> Sequence[tuple[str, ...]]:
         products = [self._product(grid, arguments) for grid in self.grids]
-        return products[0] if len(products) == 1 else list(dict.fromkeys(itertools.chain(*products)))
+        points = products[0] if len(products) == 1 else list(dict.fromkeys(itertools.chain(*products)))
+        if not points:
+            raise HydraException(f"{' '.join(arguments)}: a list of these is empty, so there is no point to measure")
+        return points
 
     def _as_jobs(self, points: Sequence[tuple[str, ...]]) -> None:
         assert self.launcher is not None and self.hydra_context is not None and self.config is not None
@@ -114,14 +117,18 @@ class Grid(BasicSweeper):
         composed.code = run_all(self.launcher, jobs, folder, first["store"])
 
     def _product(self, grid: Mapping[str, str], arguments: list[str]) -> Product:
+        overrides = self._overrides(grid, arguments)
+        # as in the basic sweeper: of an override that is given twice the last value counts, at the first one's place
+        return Product(list({each.get_key_element(): _values(each) for each in overrides}.values()))
+
+    def _overrides(self, grid: Mapping[str, str], arguments: list[str]) -> list[Override]:
         assert self.hydra_context is not None
         preset = [with_new_variable(f"{key}={value}") for key, value in {**self.params, **grid}.items()]
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
         overrides = parser.parse_overrides(preset + arguments)
         if any(each.key_or_group == "experiment" and each.is_sweep_override() for each in overrides):
             raise HydraException("experiment: one ready sweep a command, since each brings its own axes")
-        # as in the basic sweeper: of an override that is given twice the last value counts, at the first one's place
-        return Product(list({each.get_key_element(): _values(each) for each in overrides}.values()))
+        return overrides
 
 
 def _values(override: Override) -> list[str]:

@@ -1,0 +1,244 @@
+"""Is what the tool says true? The evidence of a store, held against what is to be reached.
+
+`gather` reads the evidence, `targets` holds it against what is to be reached; analysis/truth_report.py tells all of it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.output import short
+from analysis.store import open_store
+
+Row = Mapping[str, Any]
+
+LIKELY = 0.05
+"""Probability below which so many wrong verdicts are more than the stated confidence allows."""
+DECIDED_SHARE, GAIN_SHARE, OVERLAP_SHARE, LAW_SHARE = 0.95, 0.90, 0.95, 0.95
+GAIN_ERROR, VALUE_DIFFERENCE, LAW_DEVIATION = 0.10, 0.05, 0.05
+MET, MISSED, UNMEASURED = "met", "missed", "not measured"
+NO_POINT = "no checked point of a device that works beside its host"
+NO_PAIR = "no two points differ in FLOPs at equal bytes, or in bytes at equal FLOPs"
+NO_SEARCH = "no series was searched twice"
+
+SERIES = (
+    "concat_ws(' ', workload, 'size=' || size, dtype, 'batch=' || batch, "
+    "CASE WHEN compile = 'false' THEN 'eager' ELSE 'compile=' || compile END, nullif(_settings(params), ''))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What one search found for one series, from its own runs. low, high: None where that side is open."""
+
+    sweep_id: str
+    series: str
+    axis: str
+    status: str
+    value: float | None
+    low: float | None
+    high: float | None
+    points: int
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two searches for the same series in the same environment, the earlier first."""
+
+    first: Search
+    second: Search
+
+    @property
+    def overlap(self) -> bool | None:
+        """Whether the two intervals share a value; None where one of the searches has no interval."""
+        ends = [(each.low, each.high) for each in (self.first, self.second)]
+        if any(end == (None, None) for end in ends):
+            return None
+        return max(low or 0.0 for low, _ in ends) <= min(math.inf if high is None else high for _, high in ends)
+
+    @property
+    def difference(self) -> float | None:
+        """Difference of the two values as a share of the smaller; None where one of them is missing."""
+        values = [each.value for each in (self.first, self.second) if each.value]
+        return max(values) / min(values) - 1 if len(values) == 2 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Rows of the views truth, interventions and environments, and all pairs of searches."""
+
+    points: Sequence[Row]
+    pairs: Sequence[Row]
+    environments: Sequence[Row]
+    searches: Sequence[Compared]
+
+    @property
+    def asynchronous(self) -> list[Row]:
+        """Points of devices that work beside the host: the targets are asked of these."""
+        return [row for row in self.points if row["device"] != "cpu"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A figure to reach, what was reached, and the state: met, missed, or not measured."""
+
+    name: str
+    reached: str
+    state: str
+
+
+# -- the evidence ------------------------------------------------------------------------------------------------------
+
+
+def gather(folder: str | Path) -> Evidence:
+    """All evidence of a store. Raises StoreError as `open_store` does."""
+    with open_store(folder) as connection:
+        points = _rows(connection, f"SELECT *, {SERIES} AS label FROM truth ORDER BY distance, label, environment_id")
+        pairs = _rows(connection, f"SELECT *, {SERIES} AS label FROM interventions ORDER BY ALL")
+        used = {row["environment_id"] for row in points}
+        environments = [row for row in _rows(connection, "FROM environments") if row["environment_id"] in used]
+        sweeps = _rows(
+            connection,
+            "SELECT sweep_id, any_value(search->>'$.axis') AS axis FROM stg_runs "
+            "WHERE search IS NOT NULL GROUP BY sweep_id ORDER BY sweep_id",
+        )
+    found = [each for sweep in sweeps for each in _searched(folder, sweep["sweep_id"], sweep["axis"])]
+    return Evidence(points, pairs, environments, _compared(found))
+
+
+def _rows(connection: Any, query: str, **given: str) -> list[dict[str, Any]]:
+    result = connection.execute(query, given)
+    names = [column[0] for column in result.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def _searched(folder: str | Path, sweep_id: str, axis: str) -> list[tuple[str, Search]]:
+    """What a search found for each of its series, with the series' environment."""
+    query = f"""
+        WITH counted AS (
+            SELECT environment_id, {SERIES} AS series, count(*) AS points, sum(runs)::BIGINT AS runs
+            FROM _series_points
+            JOIN (SELECT point_id, environment_id, runs FROM bounds) USING (point_id, environment_id)
+            WHERE axis = $axis
+            GROUP BY ALL
+        ),
+        crossed AS (FROM crossovers SELECT *, {SERIES} AS series WHERE axis = $axis)
+        SELECT environment_id, series, status, "value", low, high, counted.points, runs
+        FROM crossed JOIN counted USING (environment_id, series)
+    """
+    with open_store(folder, sweep_id=sweep_id) as connection:
+        rows = _rows(connection, query, axis=axis)
+    return [(row.pop("environment_id"), Search(sweep_id, axis=axis, **row)) for row in rows]
+
+
+def _compared(found: Iterable[tuple[str, Search]]) -> list[Compared]:
+    """The last two searches of every series that was searched twice."""
+    series: dict[tuple[str, str, str], list[Search]] = {}
+    for environment_id, each in found:
+        series.setdefault((environment_id, each.axis, each.series), []).append(each)
+    return [Compared(*searches[-2:]) for _, searches in sorted(series.items()) if len(searches) > 1]
+
+
+# -- the targets -------------------------------------------------------------------------------------------------------
+
+
+def targets(evidence: Evidence) -> list[Target]:
+    """Every figure to reach with what was reached. The CPU has none: there the libraries gain on larger work."""
+    rows = evidence.asynchronous
+    moved = known_of(evidence.pairs, "agrees")
+    return [
+        _far_disagreements(rows),
+        _allowed_disagreements(rows),
+        _share("points decided", [row["decided"] for row in rows], DECIDED_SHARE, NO_POINT),
+        _share("predicted gains within 10 %", within(rows, "gain_error", GAIN_ERROR), GAIN_SHARE, "no replay"),
+        _share("step law within 5 %", within(rows, "deviation", LAW_DEVIATION), LAW_SHARE, NO_POINT),
+        _share("changed work moves the points that it binds, and no others", moved, 1.0, NO_PAIR),
+        _share("intervals of two searches overlap", _overlaps(evidence.searches), OVERLAP_SHARE, NO_SEARCH),
+        _median_difference(evidence.searches),
+    ]
+
+
+def _far_disagreements(rows: Sequence[Row]) -> Target:
+    name = "no disagreement farther than 10 % from a crossing"
+    far = [row for row in rows if row["agrees"] is not None and not row["in_band"]]
+    wrong = [row for row in far if not row["agrees"]]
+    return _target(name, f"{len(wrong)} of {len(far)}", not wrong) if far else Target(name, NO_POINT, UNMEASURED)
+
+
+def _allowed_disagreements(rows: Sequence[Row]) -> Target:
+    name = "no more disagreements than the stated confidence allows"
+    stated = [row for row in rows if row["agrees"] is not None and row["confidence"] is not None]
+    if not stated:
+        return Target(name, NO_POINT, UNMEASURED)
+    wrong, expected = calibration(stated)
+    chance = chance_of_so_many(stated)
+    return _target(name, f"{wrong} of {len(stated)}, {short(expected)} expected, p = {chance:.2g}", chance >= LIKELY)
+
+
+def calibration(rows: Sequence[Row]) -> tuple[int, float]:
+    """Wrong verdicts, and how many the stated confidences let expect."""
+    return sum(not row["agrees"] for row in rows), sum(1 - row["confidence"] for row in rows)
+
+
+def chance_of_so_many(rows: Sequence[Row]) -> float:
+    """Probability of so many wrong verdicts, or more, if every confidence is as stated."""
+    return chance_of(calibration(rows)[0], [1 - row["confidence"] for row in rows])
+
+
+def chance_of(least: int, chances: Sequence[float]) -> float:
+    """Probability of `least` or more successes in independent trials of unequal chances (Poisson binomial)."""
+    fewer = [1.0] + [0.0] * max(0, least - 1)  # probability of exactly so many, below `least`
+    if least <= 0:
+        return 1.0
+    for chance in chances:
+        fewer = [
+            kept * (1 - chance) + (fewer[place - 1] * chance if place else 0.0) for place, kept in enumerate(fewer)
+        ]
+    return max(0.0, 1 - sum(fewer))
+
+
+def _median_difference(searches: Sequence[Compared]) -> Target:
+    name = "values of two searches differ by less than 5 % (median)"
+    differences = [each.difference for each in searches if each.difference is not None]
+    if not differences:
+        return Target(name, NO_SEARCH, UNMEASURED)
+    middle = statistics.median(differences)
+    return _target(name, f"{percent(middle)} over {len(differences)} series", middle < VALUE_DIFFERENCE)
+
+
+def _share(name: str, held: Sequence[bool], least: float, missing: str) -> Target:
+    """A share of cases that must hold, `least` or more. missing: why there is no case."""
+    wanted = f"{name}: all" if least == 1 else f"{name}: at least {percent(least)}"
+    if not held:
+        return Target(wanted, missing, UNMEASURED)
+    share = sum(held) / len(held)
+    return _target(wanted, f"{sum(held)} of {len(held)} ({percent(share)})", share >= least)
+
+
+def _target(name: str, reached: str, met: bool) -> Target:
+    return Target(name, reached, MET if met else MISSED)
+
+
+def within(rows: Sequence[Row], column: str, most: float) -> list[bool]:
+    """Whether a figure is at most so large either way, for the rows that have it."""
+    return [abs(row[column]) <= most for row in rows if row[column] is not None]
+
+
+def known_of(rows: Sequence[Row], column: str) -> list[bool]:
+    """The column's values without those that are NULL."""
+    return [row[column] for row in rows if row[column] is not None]
+
+
+def _overlaps(searches: Sequence[Compared]) -> list[bool]:
+    return [each.overlap for each in searches if each.overlap is not None]
+
+
+def percent(share: float) -> str:
+    """A share in words."""
+    return f"{short(round(100 * share, 2))} %"

@@ -1,0 +1,240 @@
+"""Steps of the user's own: what may be named, what is read, what is run, and how its errors are told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from configured import job, values
+from sweeps import swept
+
+from runner import custom, measure
+from runner.device import Cpu
+from runner.point import Point, PointError
+from runner.rounds import Target
+from runner.task import Recorder, Task
+
+ROOT = Path(__file__).parent.parent
+BENCH = """
+import torch
+from beside import SCALE
+
+def build(point):
+    x = torch.randn(point.size, dtype=point.dtype, device=point.device)
+    return torch.mul, (x, SCALE)
+
+def closure(point):
+    x = torch.ones(point.size)
+    return lambda: x + 1
+
+def module(point):
+    return torch.nn.Linear(point.size, 3), [torch.ones(2, point.size)]
+
+def alone(point):
+    return torch.ones(1)
+
+def triple(point):
+    return torch.add, torch.ones(1), torch.ones(1)
+
+def raises(point):
+    raise KeyError("no such shape")
+
+def step_raises(point):
+    def step(x):
+        return x @ torch.ones(7)
+    return step, (torch.ones(3),)
+"""
+RAISES, STEP_RAISES = 23, 27
+"""Lines at which these two raise."""
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """A file of steps that imports another one beside it."""
+    (tmp_path / "beside.py").write_text("SCALE = 2.0\n")
+    (tmp_path / "bench.py").write_text(BENCH)
+    return tmp_path / "bench.py"
+
+
+def point(target: object, **changes: Any) -> Point:
+    """The point of a target, as the command line makes it."""
+    return Point.checked(values(workload={"name": "custom", "target": target}, dtype="fp32", device="cpu", **changes))
+
+
+def measured(given: Point, folder: Path) -> Any:
+    """What a worker answers when it takes the times alone."""
+    return measure.measure_times(
+        Task(given, Target("test", 1.0, 0.01), 5.0, True, Recorder(), False, {}, str(folder)), Cpu()
+    )
+
+
+# -- what may be named ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (None, "workload.target=null: allowed is path/to/file.py:build or package.module:build"),
+        ("{bench}", "allowed is path/to/file.py:build or package.module:build"),
+        ("{bench}:", "allowed is path/to/file.py:build or package.module:build"),
+        ("{bench}:a-b", "allowed is path/to/file.py:build or package.module:build"),
+        ("nothing/here.py:build", "workload.target=nothing/here.py:build: there is no such file; for example"),
+        ("no_such_package.module:build", "no such module is found, nor its source"),
+        ("math:sqrt", "no such module is found, nor its source"),
+        ("{bench}:Nope", "bench.py defines no Nope at its top level"),
+        ("{bench}:x", "bench.py defines no x at its top level"),
+        ("{folder}/broken.py:build", "broken.py:2: SyntaxError: "),
+    ],
+)
+def test_a_wrong_target_is_refused_before_anything_runs(target: str | None, told: str, bench: Path) -> None:
+    """One sentence: what came, what is wrong with it, an example."""
+    (bench.parent / "broken.py").write_text("\ndef build(point)\n")
+    given = target.format(bench=bench, folder=bench.parent) if target else target
+    with pytest.raises(PointError) as refused:
+        point(given)
+    assert told in str(refused.value) and str(refused.value).endswith("path/to/file.py:build.")
+
+
+def test_the_file_is_read_and_not_run(tmp_path: Path) -> None:
+    """Checking a file that would end the process, and a module in a package that would."""
+    (tmp_path / "ends.py").write_text("import sys\ndef build(point): ...\nsys.exit(9)\n")
+    package = tmp_path / "package_that_ends"
+    package.mkdir()
+    (package / "__init__.py").write_text("import sys\nsys.exit(9)\n")
+    (package / "steps.py").write_text("build = print\n")
+    check = (
+        "import sys; from runner import custom; "
+        f"print(custom.checked('{tmp_path}/ends.py:build'), custom.checked('package_that_ends.steps:build')); "
+        "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, env={"PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == [f"{tmp_path}/ends.py:build", "package_that_ends.steps:build"]
+
+
+def test_names_are_found_wherever_a_module_defines_them(tmp_path: Path) -> None:
+    """Functions, classes, values, imports, under if, try and with; not what a function holds."""
+    (tmp_path / "names.py").write_text(
+        "from a import b as c, d\nimport e.f\nx: int = 1\ny, (z, w) = 1, (2, 3)\n"
+        "try:\n    import g\nexcept ImportError:\n    g1 = None\nelse:\n    g2 = 1\n"
+        "if x:\n    def h(): inner = 1\nelse:\n    class K: attribute = 1\nwith open(x):\n    k = u\n"
+    )
+    for name in ("c", "d", "e", "x", "y", "z", "w", "g", "g1", "g2", "h", "K", "k"):
+        assert custom.checked(f"{tmp_path}/names.py:{name}")
+    for name in ("a", "b", "f", "inner", "attribute", "u"):
+        with pytest.raises(custom.TargetError):
+            custom.checked(f"{tmp_path}/names.py:{name}")
+
+
+def test_a_path_below_the_folder_is_stored_relative(bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it is written, one file is one point, and its text holds no folder of the machine."""
+    monkeypatch.chdir(bench.parent)
+    written = [
+        "bench.py:build",
+        "./bench.py:build",
+        f"{bench}:build",
+        f"{bench.parent}/../{bench.parent.name}/bench.py:build",
+    ]
+    assert {point(each).params for each in written} == {(("target", "bench.py:build"),)}
+    assert len({point(each).point_id for each in written}) == 1
+
+
+def test_a_changed_file_is_another_point(tmp_path: Path) -> None:
+    """The id holds the file's text; a command reads it once, so the second file stands for a second command."""
+    for folder in ("before", "after"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "bench.py").write_text(f"def build(point): return {folder!r}\n")
+    ids = {custom.source(f"{tmp_path}/{folder}/bench.py:build") for folder in ("before", "after")}
+    assert len(ids) == 2
+    other = point(f"{tmp_path}/before/bench.py:build")
+    assert other.point_id != replace(other, size=8).point_id
+
+
+def test_inputs_that_rotate_are_refused(bench: Path) -> None:
+    """l2=cold needs inputs that the runner makes."""
+    with pytest.raises(PointError, match="l2=cold: allowed is warm, since your function makes its inputs itself"):
+        point(f"{bench}:build", l2="cold")
+
+
+# -- what is run ------------------------------------------------------------------------------------------------------
+
+
+def test_build_is_told_the_point_in_torchs_words(bench: Path) -> None:
+    """A size, a torch dtype, a torch device; inputs are the same at every run, the file beside is importable."""
+    given = replace(point(f"{bench}:build", size=5), dtype="bf16")
+    function, (x, scale) = custom.build(f"{bench}:build", given)
+    again = custom.build(f"{bench}:build", given)[1][0]
+    assert function is torch.mul and scale == 2.0
+    assert (x.shape, x.dtype, x.device.type) == ((5,), torch.bfloat16, "cpu")
+    assert torch.equal(x, again)
+
+
+@pytest.mark.parametrize("name", ["build", "closure", "module"])
+def test_a_step_is_a_function_with_its_arguments_or_without_any(name: str, bench: Path, tmp_path: Path) -> None:
+    """On the CPU: wall, no floor, and no bound."""
+    done = measured(point(f"{bench}:{name}", size=4), tmp_path)
+    assert done.status == "ok", done.reason
+    assert {sample.quantity for sample in done.samples} == {"wall"}
+    assert "no size at which it is known to do nothing" in done.facts["reasons"]["floor_us"]
+    assert done.traces == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("alone", "TypeError: {bench}:alone returned Tensor; it must return a function and a tuple of its arguments"),
+        ("triple", "returned (builtin_function_or_method, Tensor, Tensor); it must return"),
+        ("raises", f"{{bench}}:{RAISES}: KeyError: 'no such shape'"),
+        ("step_raises", f"{{bench}}:{STEP_RAISES}: RuntimeError: "),
+    ],
+)
+def test_errors_name_the_line_of_the_users_file(name: str, told: str, bench: Path, tmp_path: Path) -> None:
+    """A failed point whose reason begins with the place, when building and in the step itself."""
+    done = measured(point(f"{bench}:{name}", size=4), tmp_path)
+    assert done.status == "failed"
+    assert told.format(bench=bench) in done.reason
+
+
+def test_a_file_that_ends_the_process_is_an_error(tmp_path: Path) -> None:
+    """The worker lives on."""
+    (tmp_path / "ends.py").write_text("import sys\ndef build(point): ...\nsys.exit(9)\n")
+    done = measured(point(f"{tmp_path}/ends.py:build"), tmp_path)
+    assert done.status == "failed"
+    assert "ends.py ends the process (exit code 9) when it is imported" in done.reason
+
+
+def test_arguments_are_handed_out_once(bench: Path) -> None:
+    """Nothing of a point stays alive in the description of its workload."""
+    given = point(f"{bench}:build", size=4)
+    given.spec.function(given)
+    device, generator = torch.device("cpu"), torch.Generator()
+    assert len(given.spec.inputs(given, device, generator)) == 2
+    assert given.spec.inputs(given, device, generator) == ()
+
+
+def test_a_sweep_stores_its_points_and_resumes(bench: Path, tmp_path: Path) -> None:
+    """Workload custom, the target among the params, a line a point; the same command measures nothing again."""
+    asked = ("workload=custom", f"workload.target={bench}:build", "size=4,8", "measure=quick")
+    done = swept(tmp_path / "store", *asked)
+    assert done.code == 0, done.stderr
+    assert [(row["workload"], row["size"], row["status"]) for row in done.rows] == [
+        ("custom", 4, "ok"),
+        ("custom", 8, "ok"),
+    ]
+    assert {json.loads(row["params"])["target"] for row in done.rows} == {f"{bench}:build"}
+    again = swept(tmp_path / "store", *asked)
+    assert again.code == 0 and "Nothing is left to measure" in again.stdout
+
+
+def test_jobs_know_their_target_by_name(bench: Path) -> None:
+    """The label tells two targets apart."""
+    labels = [job(workload={"name": "custom", "target": f"{bench}:{name}"}).label for name in ("build", "module")]
+    assert labels == [f"custom target={bench}:{name} size=1024 fp32 eager" for name in ("build", "module")]
