@@ -91,7 +91,8 @@ class Search:
     """Where a crossing is looked for: at the multiples of `multiple` from low to high on one axis.
 
     axis: `size`, `batch`, `threads` or a parameter of the workload; low, high: multiples themselves; tolerance_frac:
-    how close, as a fraction of the value, but no closer than one multiple; most_points, most_runs: of a series.
+    how far the ends of the bracket may be from the value, as a fraction of it, but a multiple at least; most_points,
+    most_runs: of a series.
     """
 
     axis: str
@@ -132,6 +133,10 @@ class Search:
     def value(self, place: int) -> float:
         """A place on the axis; a whole number where the multiple is one."""
         return _times(place, self.multiple)
+
+    def is_within(self, low: float, value: float, high: float) -> bool:
+        """Whether both ends of a bracket, counted in multiples, are as close to the value as is asked for."""
+        return high - low <= 2 or max(value - low, high - value) <= 1.001 * self.tolerance_frac * value
 
     def at(self, values: Mapping[str, Any], place: int) -> dict[str, Any]:
         """A configuration with its axis at a place. Raises PointError where it has no such axis."""

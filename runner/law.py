@@ -39,6 +39,7 @@ class Times:
     device: Estimate | None = None
     floor: Estimate | None = None
     margin: Estimate | None = None
+    blocked: Estimate | None = None
     blocks: bool = False
 
 
@@ -141,6 +142,7 @@ def _values(runs: Sequence[Run], name: str) -> list[float]:
 def _verdict(runs: Sequence[Run], spreads: Mapping[str, Spread | None], issues: Mapping[str, Estimate]) -> Verdict:
     times = Times(
         **{name: combined([getattr(run.times, name) for run in runs], spreads[name]) for name in COMBINED},
+        blocked=combined([run.times.blocked for run in runs], None),
         blocks=any(run.times.blocks for run in runs),
     )
     sequence = _sequence(runs)
@@ -253,11 +255,17 @@ def _asynchronous(times: Times, wall: Estimate, given: float | None) -> Verdict:
     if times.issue is None:
         return _without_issue(wall, times.device, excess, times.blocks)
     margin = times.margin or ratio(times.issue, times.device)
-    if times.blocks and excess > SERIALIZED:
+    if times.blocks and (excess > SERIALIZED or _mostly_blocked(wall, times.blocked)):
         return Verdict(SERIAL, margin, "the host waits for the device in every step")
     if not times.blocks and excess > BROKEN:
         return Verdict(UNKNOWN, margin, "the wall time is above both of its terms, and nothing was seen to wait")
     return _by_margin(margin)
+
+
+def _mostly_blocked(wall: Estimate, blocked: Estimate | None) -> bool:
+    """Whether the host waits for more than half of the step: it then issues nothing while the device works, however
+    little of the step that costs."""
+    return blocked is not None and blocked.low > wall.value / 2
 
 
 def _without_issue(wall: Estimate, device: Estimate, excess: float, blocks: bool) -> Verdict:

@@ -55,8 +55,8 @@ def _told_bracket(outcome: Outcome, found: Crossing) -> str:
     low, high = _number(found.low), _number(found.high)
     if found.value is None:
         return f"between {low} and {high}{limit}"
-    width = max(outcome.search.tolerance_frac * found.value, 2 * outcome.search.multiple)  # a multiple to either side
-    return f"{_number(found.value)} ({low} to {high}){'' if found.high - found.low <= 1.001 * width else limit}"
+    places = (each / outcome.search.multiple for each in (found.low, found.value, found.high))
+    return f"{_number(found.value)} ({low} to {high}){'' if outcome.search.is_within(*places) else limit}"
 
 
 def _limit(outcome: Outcome) -> str:

@@ -18,7 +18,7 @@ from runner.workloads import WORKLOADS
 COLUMNS = (
     "run_id", "point_id", "sweep_id", "environment_id", "source", "workload", "size", "batch", "compile", "warmup",
     "device", "params", "status", "reason", "host_slope", "facts", "wall_us", "issue_us", "device_us", "floor_us",
-    "margin",
+    "blocked_us", "margin",
 )  # fmt: skip
 IDLE = [name for name, workload in WORKLOADS.items() if workload.idle]
 ENDED_BY_OTHERS = ("SIGKILL", "SIGTERM", "SIGHUP", "SIGINT")

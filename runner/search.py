@@ -23,12 +23,12 @@ RUNS = 3
 """Of each of the two places next to a crossing: one that found it, and two further ones in other processes."""
 BASE = 1.1
 """How far from the estimate, as a ratio, the slope of the margin is taken: noise would turn that of near places."""
-AIM = 0.38
-"""How far beside the estimate a place is aimed, as a fraction of the tolerance: both edges together stay within it."""
+AIM = 0.65
+"""How far beside the estimate a place is aimed, as a fraction of the tolerance: both edges stay within it."""
 LEEWAY = 0.3
 """How far from where it is aimed a place may lie, as a fraction of the way to what it must not pass, to be a rounder
 number: kernels are made for round sizes, and a size of odd length can be four times slower than its neighbour."""
-NEAR = 1.2
+NEAR = 1.35
 """An edge within this multiple of that distance is near enough."""
 CLEAR = 1.6
 """How many times the half width of its interval a margin must be away from 1 to be decided with some certainty."""
@@ -200,7 +200,7 @@ class SeriesSearch:
         """A place between the edges of a bracket; None where it is as narrow as it is to be, or as noise allows."""
         (low, _), (high, _) = points[0], points[-1]
         guess = estimate(points)
-        if high - low <= max(self._search.tolerance_frac * (guess or low), 1):
+        if high - low <= 1 or (guess is not None and self._search.is_within(low, guess, high)):
             return None
         if guess is None or len(self._tries) == 2:
             return self._between(low, high)

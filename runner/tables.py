@@ -158,7 +158,7 @@ def run_of(row: dict[str, Any], place: float) -> Run | None:
 
 def _row_times(row: dict[str, Any]) -> Times:
     blocks = bool(json.loads(row["facts"]).get("blocking_calls"))
-    given = {name: _unlisted(row[f"{name}_us"]) for name in ("wall", "issue", "device", "floor")}
+    given = {name: _unlisted(row[f"{name}_us"]) for name in ("wall", "issue", "device", "floor", "blocked")}
     return Times(**given, margin=_unlisted(row["margin"]), blocks=blocks)
 
 

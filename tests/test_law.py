@@ -47,6 +47,8 @@ def near(value: float, frac: float = 0.01) -> Estimate:
         (Times(wall=near(50), issue=near(20), device=near(50)), "device-bound"),
         (Times(wall=near(20), issue=near(20), device=near(20.1)), "balanced"),
         (Times(wall=near(240), issue=near(23), device=near(215), blocks=True), "serialized"),
+        (Times(wall=near(1040), issue=near(41), device=near(1017), blocked=near(990), blocks=True), "serialized"),
+        (Times(wall=near(1020), issue=near(41), device=near(1017), blocked=near(400), blocks=True), "device-bound"),
         (Times(wall=near(215), issue=near(23), device=near(215), blocks=True), "device-bound"),
         (Times(wall=near(40), issue=near(20), device=near(30)), "unknown"),
         (Times(wall=near(32), issue=near(20), device=near(30)), "device-bound"),
@@ -249,6 +251,7 @@ def asynchronous(draw: st.DrawFn) -> dict[str, Any]:
         run["margin"] = draw(interval(st.floats(0.05, 20)))
     if draw(st.integers(0, 2)) == 0:
         run["facts"] = {"blocking_calls": {"Tensor.item": 1.0}}
+        run["blocked_us"] = tuple(draw(st.sampled_from([0.1, 0.6, 0.9])) * each for each in wall)
     return run
 
 
@@ -265,7 +268,7 @@ def synchronous(draw: st.DrawFn) -> dict[str, Any]:
 
 def live(run: dict[str, Any]) -> Verdict:
     """The runner's verdict of a given run."""
-    names = ("wall", "issue", "device", "floor")
+    names = ("wall", "issue", "device", "floor", "blocked")
     times = {name: None if run.get(f"{name}_us") is None else Estimate(*run[f"{name}_us"]) for name in names}
     margin = None if run.get("margin") is None else Estimate(*run["margin"])
     return decide(Times(**times, margin=margin, blocks=bool(run.get("facts", {}).get("blocking_calls"))))
@@ -344,7 +347,7 @@ def test_repeated_runs_are_combined_as_by_the_analysis(given_series: list[list[d
 
 def as_run(run: dict[str, Any]) -> Run:
     """A given run as the runner has it."""
-    names = ("wall", "issue", "device")
+    names = ("wall", "issue", "device", "blocked")
     times = {name: None if run.get(f"{name}_us") is None else Estimate(*run[f"{name}_us"]) for name in names}
     margin = None if run.get("margin") is None else Estimate(*run["margin"])
     facts = run.get("facts", {})

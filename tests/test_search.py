@@ -28,11 +28,11 @@ def found_at(done: Searched) -> float:
     return done.outcome.crossing.value
 
 
-def width_frac(done: Searched) -> float:
-    """Width of the bracket as a fraction of the value."""
+def reach(done: Searched) -> float:
+    """How far the farther end of the bracket is from the value."""
     crossing = done.outcome.crossing
     assert crossing.low is not None and crossing.high is not None
-    return (crossing.high - crossing.low) / found_at(done)
+    return max(crossing.high - found_at(done), found_at(done) - crossing.low)
 
 
 # -- found -------------------------------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def test_a_crossing_is_found_within_the_tolerance(curve: Callable[[float], Curve
     """Anywhere in a range of 256x, by any slope: 10 points and 14 runs at most, its bracket holds the truth."""
     done = searched(Series(curve(at), within=0.002))
     assert abs(found_at(done) / at - 1) < 0.01
-    assert width_frac(done) <= max(0.02, 2 / at) * 1.001 and "no closer" not in done.outcome.told
+    assert reach(done) <= max(0.02 * found_at(done), 1) * 1.01 and "no closer" not in done.outcome.told
     assert done.outcome.crossing.low <= at <= done.outcome.crossing.high
     assert done.outcome.points <= 10 and done.outcome.runs <= 14
     assert done.outcome.told.startswith(f"{found_at(done):.0f} (")
@@ -74,6 +74,12 @@ def test_the_two_nearest_places_confirm() -> None:
     low, high = int(done.outcome.crossing.low), int(done.outcome.crossing.high)
     assert done.asked[-4:] == [(low, 1), (high, 1), (high, 2), (low, 2)]
     assert all(repeat == 0 for _, repeat in done.asked[:-4])
+
+
+def test_round_places_are_preferred() -> None:
+    """Kernels are made for round sizes: of places that serve as well, the one with the most factors of two is taken."""
+    done = searched(Series(product(1750), within=0.002))
+    assert all(place % 8 == 0 for place, _ in done.asked)
 
 
 class Fickle(Series):
@@ -111,8 +117,7 @@ def test_an_edge_that_does_not_confirm_is_searched_again() -> None:
 def test_any_axis_and_multiple(search: Search, at: float) -> None:
     """Every place is a multiple within the range; the bracket is as narrow as tolerance and multiples allow."""
     done = searched(Series(power_law(at), within=0.002), search)
-    width = done.outcome.crossing.high - done.outcome.crossing.low
-    assert width <= max(0.02 * at, (2 if at % search.multiple == 0 else 1) * search.multiple) * 1.01
+    assert reach(done) <= max(0.02 * found_at(done), search.multiple) * 1.01
     assert done.outcome.crossing.low <= at <= done.outcome.crossing.high
     assert all(search.low <= search.value(place) <= search.high for place, _ in done.asked)
     assert done.outcome.points <= 10
@@ -122,7 +127,7 @@ def test_other_limits() -> None:
     """A wider tolerance takes fewer points; few points end the search where it is, and say so."""
     series = Series(product(1750), within=0.002)
     wide = searched(series, Search("size", 64, 16384, tolerance_frac=0.2))
-    assert wide.outcome.points < searched(series).outcome.points and width_frac(wide) <= 0.2
+    assert wide.outcome.points < searched(series).outcome.points and reach(wide) <= 0.2 * found_at(wide)
     few = searched(series, Search("size", 64, 16384, most_points=4, most_runs=4))
     assert (few.outcome.points, few.outcome.runs) == (4, 4)
     assert few.outcome.told.endswith("no closer: its points and runs are spent, 4 points, 4 runs")

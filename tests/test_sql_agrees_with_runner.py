@@ -25,7 +25,7 @@ def estimate(value: Any) -> Estimate | None:
 
 def live(run: dict[str, Any]) -> Verdict:
     """The runner's verdict of a given run."""
-    times = {name: estimate(run.get(f"{name}_us")) for name in ("wall", "issue", "device", "floor")}
+    times = {name: estimate(run.get(f"{name}_us")) for name in ("wall", "issue", "device", "floor", "blocked")}
     margin = estimate(run.get("margin"))
     return decide(Times(**times, margin=margin, blocks=bool(run.get("facts", {}).get("blocking_calls"))))
 

@@ -42,6 +42,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "overhead in rounds": {"wall_us": 18, "issue_us": 18, "device_us": 6, "margin": (3.1, 2.9, 3.2)},
     "balanced": {"wall_us": 21, "issue_us": (20, 18, 22), "device_us": (20, 19, 21)},
     "contended": {"wall_us": 18, "issue_us": 18, "device_us": 6, "facts": {"host_contended": True}},
+    "mostly blocked": {"wall_us": 1040, "issue_us": 41, "device_us": 1017, "blocked_us": 990, "facts": WAITS},
     "serialized": {"wall_us": 240, "issue_us": 20, "device_us": 220, "facts": WAITS},
     "waits but keeps the law": {"wall_us": (225, 220, 230), "issue_us": 20, "device_us": 220, "facts": WAITS},
     "unexplained": {"wall_us": 40, "issue_us": 20, "device_us": 30},
@@ -95,6 +96,7 @@ def bounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
         ("overhead", "overhead-bound", "issue / device = 3.60 (2.83 to 4.75)"),
         ("overhead in rounds", "overhead-bound", "issue / device = 3.10 (2.90 to 3.20)"),
         ("balanced", "balanced", "issue / device = 1.00 (0.857 to 1.16)"),
+        ("mostly blocked", "serialized", "the host waits inside the step: cudaStreamSynchronize, cudaMemcpy"),
         ("serialized", "serialized", "the host waits inside the step: cudaStreamSynchronize, cudaMemcpy"),
         ("waits but keeps the law", "device-bound", "no cost model"),
         (

@@ -33,7 +33,8 @@ SELECT
         WHEN NOT is_cpu AND issue_us IS NULL
             AND NOT blocks AND least_excess > 1.10 THEN 'by the law'
         WHEN NOT is_cpu AND issue_us IS NULL THEN 'no issue time'
-        WHEN NOT is_cpu AND blocks AND least_excess > 1.05 THEN 'serialized'
+        WHEN NOT is_cpu AND blocks AND (least_excess > 1.05 OR coalesce(blocked_us_low, blocked_us) > wall_us / 2)
+            THEN 'serialized'
         WHEN NOT is_cpu AND NOT blocks AND least_excess > 1.10 THEN 'unexplained'
         WHEN least_margin > 1 THEN 'overhead'
         WHEN greatest_margin < 1 THEN 'device'
