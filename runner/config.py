@@ -136,7 +136,7 @@ class Search:
 
     def is_within(self, low: float, value: float, high: float) -> bool:
         """Whether both ends of a bracket, counted in multiples, are as close to the value as is asked for."""
-        return high - low <= 2 or max(value - low, high - value) <= 1.001 * self.tolerance_frac * value
+        return max(value - low, high - value) <= 1.01 * max(self.tolerance_frac * value, 1)
 
     def at(self, values: Mapping[str, Any], place: int) -> dict[str, Any]:
         """A configuration with its axis at a place. Raises PointError where it has no such axis."""

@@ -213,7 +213,7 @@ def test_a_contended_host_widens_the_intervals() -> None:
 
 
 def test_times_that_only_a_disturbed_host_gave_are_contended() -> None:
-    """Where the watch over the host's pace found too few quiet moments, the intervals say so, whatever the counters do."""
+    """Where the watch over the host's pace found few quiet moments, the intervals say so whatever the counters do."""
     pace = {"best_us": 30.0, "disturbed_frac": 0.9, "lacking": ["issue"]}
     values = ASYNC | {"wall": lambda n: 40 if n % 5 == 4 else 20}
     found = row(measurement(30, {"host_pace": pace}, **values))
