@@ -46,7 +46,7 @@ MEASURED = sorted(
 @pytest.fixture(scope="module", autouse=True)
 def one_store() -> Iterator[None]:
     """All commands ask one open store: opening it costs more than a query."""
-    with pytest.MonkeyPatch.context() as patch, open_store(ROOT / "docs" / "results" / "h200") as connection:
+    with pytest.MonkeyPatch.context() as patch, open_store(ROOT / "docs" / "results" / "h200_article") as connection:
         patch.setattr(analysis, "open_store", lambda _: nullcontext(connection))
         yield
 
@@ -56,7 +56,7 @@ def test_an_answer_is_what_the_command_prints(
     arguments: list[str], output: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every command asks the results of the repository, ends well, prints rows, and prints what the page shows."""
-    assert arguments[-2:] == ["--store", "docs/results/h200"]
+    assert arguments[-2:] == ["--store", "docs/results/h200_article"]
     assert analysis.main(arguments) == 0
     printed = capsys.readouterr().out
     assert len(printed.splitlines()) > 1
@@ -88,7 +88,7 @@ def test_answers_and_commands_were_found() -> None:
 def test_views_and_columns_of_the_cheat_sheet_exist() -> None:
     """Each `view`: `column` of the tables is one that the store has."""
     sheet = TEXT.split("## The cheat sheet")[1]
-    with open_store(ROOT / "docs" / "results" / "h200") as connection:
+    with open_store(ROOT / "docs" / "results" / "h200_article") as connection:
         rows = connection.sql("SELECT table_name, column_name FROM duckdb_columns()").fetchall()
     relations = {relation for relation, _ in rows}
     for view, columns in re.findall(r"`(\w+)`: ((?:`\w+`(?:, )?)+)", sheet):

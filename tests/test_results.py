@@ -10,7 +10,7 @@ import pytest
 from analysis import open_store
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-STORES = ("h200", "h200_dtypes")
+STORES = ("h200", "h200_article", "h200_dtypes")
 
 
 def one(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[object, ...]:
