@@ -18,7 +18,7 @@ from analysis.store import StoreError, first_line, open_store
 STORE = Path("outputs/store")
 REPORT = Path("outputs/report.html")
 NARROWED = 3
-"""Crossings for which a command is printed; the column has all."""
+"""Crossings for which a search is printed; the column has all."""
 LAW_SHARE = 0.95
 """Share of points that must keep the step law within 5 %."""
 
@@ -297,9 +297,10 @@ def _without_empty_columns(connection: duckdb.DuckDBPyConnection, query: str) ->
 
 
 def narrowing(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """For the first crossings between two values that are far apart: what would narrow each."""
+    """The searches that narrow the first crossings of a wide bracket, those without a value before all others."""
     rows = connection.execute(
-        f'SELECT axis, "text", command FROM crossovers WHERE command IS NOT NULL ORDER BY axis, {ORDER}'
+        'SELECT axis, "text", command FROM crossovers WHERE command IS NOT NULL '
+        f"ORDER BY status <> 'bracketed', axis, {ORDER}"
     ).fetchall()
     told = [f"to narrow the crossing {text} of {axis}:\n  {command}\n" for axis, text, command in rows[:NARROWED]]
     more = len(rows) - NARROWED

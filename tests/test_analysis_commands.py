@@ -120,12 +120,25 @@ def test_numbers_are_never_cut() -> None:
 
 
 def test_a_wide_bracket_comes_with_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Below the table stands the command that narrows the crossing, on a line of its own."""
+    """Below the table stands the search that narrows the crossing, on a line of its own."""
     store = write_store(tmp_path, runs=[RUNS[0], {**RUNS[1], "size": 4096}])
     main(["crossovers", "--store", str(store)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[3] == "to narrow the crossing between 64 and 4096 of size:"
-    assert lines[4].startswith("  python -m runner -m workload=matmul_add size=104,")
+    assert lines[4].startswith("  python -m runner -m hydra/sweeper=crossover search.axis=size search.low=64 ")
+
+
+def test_a_crossing_without_a_value_is_narrowed_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three searches at most are printed; a value in a wide bracket can wait."""
+    found = [{**run, "batch": batch} for run in RUNS[:2] for batch in (1, 2, 4)]
+    store = write_store(tmp_path, runs=[*found, RUNS[0], {**RUNS[1], "size": 4096}])
+    main(["crossovers", "--store", str(store)])
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("to narrow", "and "))]
+    assert told == [
+        "to narrow the crossing between 64 and 4096 of size:",
+        *["to narrow the crossing 100 (64 to 128) of size:"] * 2,
+        "and 1 more: column command of `--format csv`",
+    ]
 
 
 def test_parquet_and_files(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -115,6 +116,17 @@ def test_the_answer_on_many_series_names_the_closest_looked_at() -> None:
 def test_the_answer_without_a_value_gives_the_bracket() -> None:
     """A bracketed crossing is stated as lying between its ends."""
     assert "between size 64 and 256 for" in answer([crossing("bracketed")], "H200")[0]
+
+
+def test_searches_narrow_wide_brackets_those_without_a_value_first(tables: Tables) -> None:
+    """Each search once, six at most; where the others stand is told."""
+    found = dict(next(row for row in tables.crossovers if row["axis"] == "size" and row["status"] == "found"))
+    rows = [found | {"command": f"search {place}"} for place in (0, 0, 1, 2, 3, 4, 5)]
+    rows.append(found | {"status": "bracketed", "value": None, "command": "search 6"})
+    (shown,) = [each for each in sections(replace(tables, crossovers=rows)) if each.anchor == "series"]
+    *_, listed, left_out = shown.parts
+    assert re.findall(r"<code>(.*?)</code>", str(listed)) == [f"search {place}" for place in (6, 0, 1, 2, 3, 4)]
+    assert words(str(left_out)).startswith("1 more searches are not shown here; python -m analysis crossovers --format")
 
 
 def test_no_series_is_answered_with_a_command() -> None:

@@ -8,8 +8,12 @@ import duckdb
 import pytest
 
 from analysis import open_store
+from analysis.truth import MET, gather, targets
+from analysis.truth_report import in_words
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "docs" / "results"
+DTYPES = ("bf16", "fp16", "fp32", "tf32")
 STORES = ("h200", "h200_article", "h200_dtypes")
 
 
@@ -53,9 +57,26 @@ def test_a_step_that_waits_is_serialized_where_the_device_is_slow() -> None:
 
 
 def test_the_crossovers_of_the_readme() -> None:
-    """The two crossings that the README's picture shows."""
+    """The table of the README, whose first line its picture shows."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    printed = {cells[0]: cells[1:] for cells in (_cells(line) for line in lines) if cells[:1] in ([d] for d in DTYPES)}
     with open_store(RESULTS / "h200") as connection:
         rows = connection.execute(
-            "SELECT compile, round(value) FROM crossovers WHERE workload = 'matmul_add' AND status = 'found' ORDER BY 1"
+            """SELECT dtype, "text" FROM crossovers
+            WHERE workload = 'matmul_add' AND axis = 'size'
+                AND (compile = 'false' OR compile = 'true' AND batch IS NULL)
+            ORDER BY dtype, compile, batch NULLS FIRST"""
         ).fetchall()
-    assert rows == [("false", 1756), ("true", 2487)]
+    assert printed == {dtype: [text for other, text in rows if other == dtype] for dtype in DTYPES}
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a line of a table."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def test_the_proof_stands_as_it_is_written() -> None:
+    """docs/results/h200/truth.md is what the command writes from the store beside it, and no target is missed."""
+    evidence = gather(RESULTS / "h200")
+    assert (RESULTS / "h200" / "truth.md").read_text().strip() == in_words(evidence).strip()
+    assert {target.state for target in targets(evidence)} == {MET}

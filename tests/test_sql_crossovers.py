@@ -1,6 +1,7 @@
 """Every status of `crossovers` on small given series: each is a workload of its own."""
 
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 from given import write_store
 
 from analysis import open_store
+from runner.composition import compose
+from runner.plan import Searches, plan_of
 
 
 def run(size: int, margin: float | tuple[float, float, float], **more: Any) -> dict[str, Any]:
@@ -48,6 +51,10 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
     "no margin, far": [{"size": 8, **NOISE}, {"size": 32, **NOISE}, {"size": 256, **CPU_WORK}],
     "cold": [run(64, 2.0, warmup="false"), run(128, 0.5, warmup="false")],
     "one value": [run(64, 2.0)],
+    "close": [run(1000, 1.1), run(1008, 0.9)],
+    "one multiple": [run(16, 1.1), run(17, 0.9)],
+    "two values": [run(1, 2.0), run(2, 0.5)],
+    "from nothing": [run(0, 2.0), run(64, 0.5)],
 }
 
 
@@ -140,16 +147,79 @@ def test_no_series(crossovers: dict[str, dict[str, Any]], name: str) -> None:
     assert name not in crossovers
 
 
-def test_only_a_bracket_has_a_command(crossovers: dict[str, dict[str, Any]]) -> None:
-    """The command that narrows a bracket names what was set; values are multiples of 8 if the ends are."""
-    assert crossovers["found"]["command"] is None
-    words = shlex.split(crossovers["bracketed"]["command"])
-    assert words == [
-        *("python", "-m", "runner", "-m", "workload=bracketed"),
-        "size=104,160,256,408,648,1024,1624,2584",
-        *("dtype=fp32", "compile=false", "device=cuda"),
-    ]
-    assert "size=40,48,64,80,104,128,160,200" in crossovers["no margin, far"]["command"]
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [
+        ("bracketed", ["search.low=64", "search.high=4096", "search.multiple=8"]),
+        ("found", ["search.low=1024", "search.high=2048", "search.multiple=8"]),
+        ("step", ["search.low=128", "search.high=136"]),
+        ("close", None),
+        ("one multiple", None),
+        ("two values", None),
+        ("from nothing", None),
+        ("above", None),
+        ("several", None),
+    ],
+)
+def test_a_wide_bracket_has_the_search_that_narrows_it(
+    crossovers: dict[str, dict[str, Any]], name: str, ends: list[str] | None
+) -> None:
+    """Whole numbers, of 8 where the ends are and lie 16 apart; nothing within 2 % or one multiple, or below three."""
+    words = ["python", "-m", "runner", "-m", "hydra/sweeper=crossover", "search.axis=size", *(ends or [])]
+    given = [f"workload={name}", "dtype=fp32", "compile=false", "device=cuda"]
+    command = crossovers[name]["command"]
+    assert (command and shlex.split(command)) == (ends and [*words, *given])
+
+
+SEARCHED: dict[str, tuple[str, list[dict[str, Any]], list[str]]] = {
+    "size": (
+        "addmm",
+        [run(256, 2.0, params={"bias": 1}), run(896, 0.5, params={"bias": 1})],
+        ["search.low=256", "search.high=896", "search.multiple=8", "workload=addmm", "workload.bias=1"],
+    ),
+    "batch": (
+        "matmul_add",
+        [run(64, 2.0, batch=1, compile="true"), run(64, 0.5, batch=9, compile="true")],
+        ["search.low=1", "search.high=9", "workload=matmul_add", "size=64", "compile=true"],
+    ),
+    "ops": (
+        "intensity",
+        [
+            run(64, 2.0, params={"ops": 16, "reads": 2, "l2": "cold"}),
+            run(64, 0.5, params={"ops": 64, "reads": 2, "l2": "cold"}),
+        ],
+        ["search.low=16", "search.high=64", "search.multiple=8", "workload=intensity", "l2=cold", "workload.reads=2"],
+    ),
+    "threads": (
+        "matmul_add",
+        [run(64, 2.0, params={"threads": 1}), run(64, 0.5, params={"threads": 3})],
+        ["search.low=1", "search.high=3", "workload=matmul_add", "size=64"],
+    ),
+}
+
+
+@pytest.mark.parametrize("axis", SEARCHED)
+def test_the_runner_accepts_the_search(axis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One series over the axis, whose ends and settings are those of the crossing."""
+    workload, given, settings = SEARCHED[axis]
+    store = write_store(tmp_path, runs=[{**row, "workload": workload} for row in given])
+    with open_store(store) as connection:
+        (row,) = _rows(connection, f"SELECT low, high, command FROM crossovers WHERE axis = '{axis}'")
+    words = shlex.split(row["command"])[3:]
+    assert {f"search.axis={axis}", *settings} <= set(words)
+    assert not any(word.startswith((f"{axis}=", f"workload.{axis}=")) for word in words)
+    monkeypatch.setattr(sys, "argv", ["runner", *words])
+    found = plan_of(compose().points)
+    assert isinstance(found, Searches) and len(list(found)) == 1
+    assert (found.search.axis, found.search.low, found.search.high) == (axis, row["low"], row["high"])
+
+
+def test_fractions_are_searched_in_thousandths_of_the_range(tmp_path: Path) -> None:
+    """Between 0.5 and 2.5 two thousandths are a multiple."""
+    runs = [run(64, 2.0, params={"ratio": 0.5}), run(64, 0.5, params={"ratio": 2.5})]
+    with open_store(write_store(tmp_path, runs=runs)) as connection:
+        (row,) = _rows(connection, "SELECT command FROM crossovers")
+    assert "search.axis=ratio search.low=0.5 search.high=2.5 search.multiple=0.002 workload=" in row["command"]
 
 
 def test_any_numeric_axis_makes_a_series(tmp_path: Path) -> None:
@@ -169,7 +239,8 @@ def test_any_numeric_axis_makes_a_series(tmp_path: Path) -> None:
         ("ops", 64, 8, '{"bias":"1d","seed":1}', "between 1 and 6"),
     ]
     assert shlex.split(rows[1]["command"])[4:] == [
-        *("workload=matmul_add", "workload.ops=2,3,4,5", "size=64", "dtype=fp32", "batch=8"),
+        *("hydra/sweeper=crossover", "search.axis=ops", "search.low=1", "search.high=6"),
+        *("workload=matmul_add", "size=64", "dtype=fp32", "batch=8"),
         *("compile=false", "device=cuda", "workload.bias=1d", "seed=1"),
     ]
 

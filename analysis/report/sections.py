@@ -22,6 +22,7 @@ MOST_ROWS = 1000
 FEW_POINTS = 2
 """So few points show two ends and no course: such series stand behind the others."""
 MOST_SERIES = 60
+MOST_SEARCHES = 6
 ALL_SERIES = "python -m analysis crossovers"
 ALL_POINTS = "python -m analysis bounds --format csv"
 SIZES = "size=64,256,1024,4096"
@@ -178,12 +179,16 @@ def _swatch(line: theme.Line, words: str) -> str:
 
 
 def _narrowing(series: Sequence[Series]) -> list[str]:
-    commands = [each.crossing["command"] for each in series if each.crossing.get("command")]
-    if not commands:
+    """The searches that narrow wide brackets, those without a value before all others."""
+    wide = [each.crossing for each in series if each.crossing.get("command")]
+    ordered = sorted(wide, key=lambda crossing: crossing["status"] != "bracketed")
+    searches = list(dict.fromkeys(crossing["command"] for crossing in ordered))
+    if not searches:
         return []
-    items = "".join(f"<li>{html.code(command)}</li>" for command in dict.fromkeys(commands))
-    words = html.paragraph("Crossings that are only known to lie between two points are narrowed by:")
-    return [f'<div class="commands">{words}<ul>{items}</ul></div>']
+    items = "".join(f"<li>{html.code(search)}</li>" for search in searches[:MOST_SEARCHES])
+    words = html.paragraph("A crossing whose bracket is wide is narrowed by a search:")
+    more = _left_out(len(searches) - MOST_SEARCHES, "searches", f"{ALL_SERIES} --format csv")
+    return [f'<div class="commands">{words}<ul>{items}</ul></div>', *more]
 
 
 def _left_out(count: int, what: str, command: str) -> list[str]:

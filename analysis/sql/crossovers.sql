@@ -3,7 +3,8 @@
 -- ones between them, on the logarithms of axis and margin, and never narrower than its bracket (low, high), which reaches
 -- over balanced points right beside it. A margin that falls more than three times as much as it does beside the change is
 -- a step: kernels change with size.
--- A bracket wider than 2 x has no value but the command that narrows it.
+-- A bracket wider than 2 x has no value. It has the search that narrows it, as has a value that lies more than 2 % and
+-- more than one multiple from an end of its bracket.
 CREATE VIEW crossovers AS
 WITH crossed AS (
     SELECT
@@ -33,18 +34,21 @@ valued AS (
             END
         ) END AS "value",
         changes = 1 AND balanced_between = 0 AND fall_log > greatest(3 * expected_log, expected_log + 0.1) AS is_step,
-        CASE WHEN low = floor(low) AND high = floor(high) AND low % 8 = 0 AND high % 8 = 0 AND high - low >= 16 THEN 8
-            WHEN low = floor(low) AND high = floor(high) THEN 1
-            ELSE (high - low) / 1000
-        END AS unit
+        CASE
+            WHEN low <> floor(low) OR high <> floor(high) THEN (high - low) / 1000
+            WHEN low % 8 = 0 AND high % 8 = 0 AND high - low >= 16 THEN 8
+            ELSE 1
+        END AS multiple
     FROM crossed
 ),
-narrowed AS (
+judged AS (
     SELECT
         *,
-        CASE WHEN status = 'bracketed' AND low > 0 THEN list_sort(list_distinct([
-            v FOR v IN [unit * round(low * pow(high / low, i / 9) / unit) FOR i IN range(1, 9)] IF v > low AND v < high
-        ])) END AS inner_values
+        -- a search takes a range above 0 that holds three multiples
+        low > 0 AND high - low >= 2 * multiple AND CASE status
+            WHEN 'bracketed' THEN true
+            WHEN 'found' THEN greatest("value" - low, high - "value") > greatest(0.02 * "value", multiple)
+        END AS is_wide
     FROM valued
 )
 SELECT
@@ -83,10 +87,13 @@ SELECT
         WHEN 'several' THEN _counted(changes, 'change') || ' between ' || _axis_text(low) || ' and ' || _axis_text(high)
         ELSE 'unknown'
     END AS "text",
-    CASE WHEN len(inner_values) > 0 THEN concat_ws(' ',
-        'python -m runner -m',
+    CASE WHEN is_wide THEN concat_ws(' ',
+        'python -m runner -m hydra/sweeper=crossover',
+        _word('search.axis', axis),
+        _word('search.low', _axis_text(low)),
+        _word('search.high', _axis_text(high)),
+        CASE WHEN multiple <> 1 THEN _word('search.multiple', _axis_text(multiple)) END,
         _word('workload', workload),
-        _word(_setting(axis), array_to_string([_axis_text(v) FOR v IN inner_values], ',')),
         _word('size', size::VARCHAR),
         _word('dtype', dtype),
         _word('batch', batch::VARCHAR),
@@ -97,7 +104,7 @@ SELECT
         nullif(_settings(params), '')
     ) END AS command,
     points, decided, balanced, undecided, left_out, changes
-FROM narrowed;
+FROM judged;
 
 COMMENT ON VIEW crossovers IS
     'One row a series: where along its axis the overhead stops binding. The axis that varies is NULL itself.';
@@ -111,4 +118,5 @@ COMMENT ON COLUMN crossovers.status IS
     'found, bracketed (low and high more than 2 x apart), above or below all points, several, unknown.';
 COMMENT ON COLUMN crossovers.reason IS 'Why this status, and which points did not take part.';
 COMMENT ON COLUMN crossovers."text" IS 'The crossing in words: 2212 (2048 to 2304), or between 64 and 4096.';
-COMMENT ON COLUMN crossovers.command IS 'For a bracketed crossing the command that narrows it; NULL otherwise.';
+COMMENT ON COLUMN crossovers.command IS
+    'The search that narrows the crossing: of a bracketed one, and of a found one whose bracket is wide; NULL otherwise.';

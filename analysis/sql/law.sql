@@ -32,14 +32,20 @@ checked AS (
             WHEN bound IN ('compute-bound', 'memory-bound', 'device-bound') THEN 'device'
             WHEN bound = 'serialized' THEN 'serialized'
         END AS bound_side,
+        abs(ln(margin)) <= ln(1.1) AS in_band,
+        coalesce(host_slope_low, host_slope) AS host_least, coalesce(host_slope_high, host_slope) AS host_greatest,
+        coalesce(device_slope_low, device_slope) AS device_least,
+        coalesce(device_slope_high, device_slope) AS device_greatest,
         CASE
-            WHEN host_slope > 0.5 AND device_slope > 0.5 THEN 'serialized'
-            WHEN host_slope > 0.5 AND device_slope <= 0.5 THEN 'overhead-bound'
-            WHEN host_slope <= 0.5 AND device_slope > 0.5 THEN 'device'
-            WHEN host_slope <= 0.5 AND device_slope <= 0.5 THEN 'none'
+            WHEN (blocking_calls IS NOT NULL OR in_band IS NOT true) AND host_least > 0.5 AND device_least > 0.5
+                THEN 'serialized'
+            WHEN in_band IS NOT true AND host_greatest < 0.5 AND device_greatest < 0.5 THEN 'none'
+            WHEN host_least > device_greatest THEN 'overhead-bound'
+            WHEN device_least > host_greatest THEN 'device'
         END AS slopes_verdict,
         CASE
             WHEN device_method = 'replay' OR issue_us IS NULL OR replay_us IS NULL THEN NULL
+            WHEN abs(ln(issue_us / nullif(replay_us, 0))) <= ln(1.1) THEN NULL
             WHEN issue_us > replay_us THEN 'overhead-bound'
             ELSE 'device'
         END AS replay_verdict
@@ -56,7 +62,7 @@ SELECT
     ratio,
     deviation, deviation_low, deviation_high,
     abs(deviation) <= 0.05 AS within_5_percent,
-    abs(ln(margin)) <= ln(1.1) AS in_band,
+    in_band,
     host_slope, device_slope, slopes_verdict, slopes_verdict = bound_side AS slopes_agree,
     replay_us, replay_verdict, replay_verdict = bound_side AS replay_agrees
 FROM checked;
@@ -75,10 +81,13 @@ COMMENT ON COLUMN law.within_5_percent IS
     'The deviation is at most 5 % either way; NULL where the law is not asked of the point.';
 COMMENT ON COLUMN law.in_band IS 'The margin lies within 10 % of the crossing: |ln margin| <= ln 1.1.';
 COMMENT ON COLUMN law.slopes_verdict IS
-    'Of the slopes: overhead-bound (host > 0.5, device not), device (the reverse), serialized (both), none (neither).';
+    'Of the slopes and their intervals: overhead-bound (the host''s is the larger one), device (the reverse), serialized
+    (both above 0.5), none (both below); the last two not within 10 % of the crossing, where what is added to a step may
+    carry it across. NULL without slopes, and where the intervals leave it open.';
 COMMENT ON COLUMN law.slopes_agree IS
     'The bound lies on the side that the slopes say; NULL without slopes, and for balanced and unknown points.';
 COMMENT ON COLUMN law.replay_verdict IS
-    'overhead-bound exactly when issue_us > replay_us, else device; NULL where device_us itself is the replay.';
+    'overhead-bound when issue_us > replay_us, else device; NULL where device_us itself is the replay, and where the two
+    are within 10 %: a replay is shorter than the device''s time by what each launch costs there.';
 COMMENT ON COLUMN law.replay_agrees IS
     'The bound lies on the side of replay_verdict; NULL without it, and for balanced and unknown points.';

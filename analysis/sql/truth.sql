@@ -1,8 +1,6 @@
 -- Grain: one row a warm, ok point and environment that an independent measurement checks: two slopes on a device, twice
 -- the work on the CPU.
--- The slopes of a step that waits for nothing differ most near its crossing, but both can be large there: what is added
--- is a 20th of the step and may carry it across. Within 10 % of the crossing the greater slope decides, farther away
--- both above 0.5 is serialized, both below is none. Every check has its own interval, and is undecided within it.
+-- Every check has its own interval, and is undecided within it (see law.slopes_verdict).
 CREATE VIEW truth AS
 WITH doubled AS (
     SELECT
@@ -17,7 +15,7 @@ measured AS (
         b.*,
         d.work_share, d.work_share_low, d.work_share_high,
         p.profiled_host_us, p.throttle_reasons,
-        l.deviation, l.deviation_low, l.deviation_high, l.replay_verdict,
+        l.deviation, l.deviation_low, l.deviation_high, l.slopes_verdict, l.replay_verdict,
         x."value" AS crossing,
         b.device = 'cpu' AS is_cpu,
         b.blocking_calls IS NOT NULL AS waits,
@@ -54,11 +52,7 @@ judged AS (
                 WHEN work_share_high < 0.5 THEN 'overhead-bound'
                 ELSE 'undecided'
             END
-            WHEN (waits OR NOT in_band) AND host_slope_low > 0.5 AND device_slope_low > 0.5 THEN 'serialized'
-            WHEN NOT in_band AND host_slope_high < 0.5 AND device_slope_high < 0.5 THEN 'none'
-            WHEN host_slope_low > device_slope_high THEN 'overhead-bound'
-            WHEN device_slope_low > host_slope_high THEN 'device'
-            ELSE 'undecided'
+            ELSE coalesce(slopes_verdict, 'undecided')
         END AS checked_side,
         CASE WHEN profiled_host_us > busy_us THEN 'overhead-bound' WHEN profiled_host_us <= busy_us THEN 'device'
         END AS naive_side,
