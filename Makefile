@@ -27,7 +27,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-coverage: $(READY)  ## how often a 95 % interval holds the truth, simulated and on kept results: three minutes
+coverage: $(READY)  ## how often a 95 % interval holds the truth, simulated and on kept results: about a minute
 	$(BIN)/python scripts/coverage.py 2000 docs/results/h200_engine
 
 test-gpu:  ## what needs CUDA: pytest and the runner's packages alone

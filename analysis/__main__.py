@@ -2,7 +2,6 @@
 
 import argparse
 import io
-import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +18,8 @@ STORE = Path("outputs/store")
 REPORT = Path("outputs/report.html")
 NARROWED = 3
 """Crossings for which a search is printed; the column has all."""
+FASTEST = 1000.0
+"""How many times faster or slower `whatif` may make a host or a device: beyond that no two machines differ."""
 LAW_SHARE = 0.95
 """Share of points that must keep the step law within 5 %."""
 
@@ -221,9 +222,10 @@ def _factor(text: str) -> float:
     try:
         factor = float(text)
     except ValueError:
-        factor = math.nan
-    if not (math.isfinite(factor) and factor > 0):
-        raise argparse.ArgumentTypeError(f"{text}: allowed is a number above 0; for example 1.5")
+        factor = 0.0
+    if not FASTEST**-1 <= factor <= FASTEST:
+        limits = f"{1 / FASTEST:g} to {FASTEST:g}"
+        raise argparse.ArgumentTypeError(f"{text}: allowed is a number from {limits}; for example 1.5")
     return factor
 
 

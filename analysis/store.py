@@ -38,6 +38,7 @@ RELATIONS = (
     "steps",
     "kernels",
     "_launch_gaps",
+    "_graph_gaps",
     "_roof_times",
     "_terms",
     "_verdicts",
@@ -48,7 +49,6 @@ RELATIONS = (
     "confidence",
     "law",
     "law_summary",
-    "_graph_gaps",
     "truth",
     "interventions",
 )

@@ -25,6 +25,8 @@ MET, MISSED, UNMEASURED = "met", "missed", "not measured"
 NO_POINT = "no checked point of a device that works beside its host"
 NO_PAIR = "no two points differ in FLOPs at equal bytes, or in bytes at equal FLOPs"
 NO_SEARCH = "no series was searched twice"
+ABOVE_ROOF = 1.05
+"""Share of a roof above which a point is named: more than there can be."""
 
 SERIES = (
     "concat_ws(' ', workload, 'size=' || size, dtype, 'batch=' || batch, "
@@ -46,6 +48,11 @@ class Search:
     points: int
     runs: int
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether it says where the one crossing lies, or beyond which end of the range; several or unknown do not."""
+        return self.status in ("found", "bracketed", "above", "below")
+
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -55,12 +62,13 @@ class Compared:
     second: Search
 
     @property
-    def overlap(self) -> bool | None:
-        """Whether the two intervals share a value; None where one of the searches has no interval."""
-        ends = [(each.low, each.high) for each in (self.first, self.second)]
-        if any(end == (None, None) for end in ends):
-            return None
-        return max(low or 0.0 for low, _ in ends) <= min(math.inf if high is None else high for _, high in ends)
+    def overlap(self) -> bool:
+        """Whether the two intervals share a value, or both searches find the crossing beyond the same end of the range.
+        A search without an interval shares none."""
+        both = (self.first, self.second)
+        if all(each.status in ("found", "bracketed") for each in both):
+            return max(each.low or 0.0 for each in both) <= min(each.high or math.inf for each in both)
+        return self.first.status == self.second.status and self.first.has_interval
 
     @property
     def difference(self) -> float | None:
@@ -71,10 +79,12 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Rows of the views truth, interventions and environments, and all pairs of searches."""
+    """Rows of the views truth, interventions and environments, the points of the interventions that lie above a roof,
+    and all pairs of searches."""
 
     points: Sequence[Row]
     pairs: Sequence[Row]
+    above_roofs: Sequence[Row]
     environments: Sequence[Row]
     searches: Sequence[Compared]
 
@@ -101,6 +111,7 @@ def gather(folder: str | Path) -> Evidence:
     with open_store(folder) as connection:
         points = _rows(connection, f"SELECT *, {SERIES} AS label FROM truth ORDER BY distance, label, environment_id")
         pairs = _rows(connection, f"SELECT *, {SERIES} AS label FROM interventions ORDER BY ALL")
+        above = _above_roofs(connection)
         used = {row["environment_id"] for row in points}
         environments = [row for row in _rows(connection, "FROM environments") if row["environment_id"] in used]
         sweeps = _rows(
@@ -109,10 +120,29 @@ def gather(folder: str | Path) -> Evidence:
             "WHERE search IS NOT NULL GROUP BY sweep_id ORDER BY sweep_id",
         )
     found = [each for sweep in sweeps for each in _searched(folder, sweep["sweep_id"], sweep["axis"])]
-    return Evidence(points, pairs, environments, _compared(found))
+    return Evidence(points, pairs, above, environments, _compared(found))
 
 
-def _rows(connection: Any, query: str, **given: str) -> list[dict[str, Any]]:
+def _above_roofs(connection: Any) -> list[dict[str, Any]]:
+    """Points of the interventions that are faster than the roof that is said to bind them."""
+    return _rows(
+        connection,
+        f"""
+        SELECT {SERIES} AS label, bound,
+            CASE bound WHEN 'compute-bound' THEN dtype || ' FLOP/s' ELSE upper(bytes_roof) || ' bytes/s' END AS roof,
+            CASE bound WHEN 'compute-bound' THEN flops_share ELSE bytes_share END AS roof_share
+        FROM bounds
+        SEMI JOIN (
+            SELECT environment_id, unnest([less_point_id, more_point_id]) AS point_id FROM interventions
+        ) USING (point_id, environment_id)
+        WHERE roof_share > $least
+        ORDER BY bound, roof_share, label
+        """,
+        least=ABOVE_ROOF,
+    )
+
+
+def _rows(connection: Any, query: str, **given: object) -> list[dict[str, Any]]:
     result = connection.execute(query, given)
     names = [column[0] for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
@@ -152,6 +182,7 @@ def targets(evidence: Evidence) -> list[Target]:
     """Every figure to reach with what was reached. The CPU has none: there the libraries gain on larger work."""
     rows = evidence.asynchronous
     moved = known_of(evidence.pairs, "agrees")
+    overlaps = [each.overlap for each in evidence.searches]
     return [
         _far_disagreements(rows),
         _allowed_disagreements(rows),
@@ -159,7 +190,7 @@ def targets(evidence: Evidence) -> list[Target]:
         _share("predicted gains within 10 %", within(rows, "gain_error", GAIN_ERROR), GAIN_SHARE, "no replay"),
         _share("step law within 5 %", within(rows, "deviation", LAW_DEVIATION), LAW_SHARE, NO_POINT),
         _share("changed work moves the points that it binds, and no others", moved, 1.0, NO_PAIR),
-        _share("intervals of two searches overlap", _overlaps(evidence.searches), OVERLAP_SHARE, NO_SEARCH),
+        _share("intervals of two searches overlap", overlaps, OVERLAP_SHARE, NO_SEARCH),
         _median_difference(evidence.searches),
     ]
 
@@ -233,10 +264,6 @@ def within(rows: Sequence[Row], column: str, most: float) -> list[bool]:
 def known_of(rows: Sequence[Row], column: str) -> list[bool]:
     """The column's values without those that are NULL."""
     return [row[column] for row in rows if row[column] is not None]
-
-
-def _overlaps(searches: Sequence[Compared]) -> list[bool]:
-    return [each.overlap for each in searches if each.overlap is not None]
 
 
 def percent(share: float) -> str:

@@ -39,10 +39,14 @@ def in_words(connection: duckdb.DuckDBPyConnection, host: float, device: float) 
         "SELECT count(*) FILTER (moves), count(*), median(speed_up), min(speed_up), max(speed_up), count(speed_up) "
         "FROM whatif_bounds WHERE bound <> 'unknown'",
     )
-    told = f"With a host {short(host)} and a device {short(device)} times as fast {moved} of {points} bounds move"
+    told = f"With {_speed('host', host)} and {_speed('device', device)} {moved} of {points} bounds move"
     if known:
-        told += f"; a step takes {short(speed_up)} times less (median of {known}; {short(least)} to {short(most)})"
+        told += f"; a step becomes {short(speed_up)}x as fast (median of {known}; {short(least)}x to {short(most)}x)"
     return [f"{told}.", *_crossovers_in_words(connection)]
+
+
+def _speed(name: str, factor: float) -> str:
+    return f"the same {name}" if factor == 1 else f"a {name} {short(factor)}x as fast"
 
 
 def _crossovers_in_words(connection: duckdb.DuckDBPyConnection) -> list[str]:

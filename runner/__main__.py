@@ -36,8 +36,19 @@ def main() -> int:
         return launch(plan) if plan else composed.code
 
 
+def _ended() -> int:
+    """The exit code, with all that was printed read, or what reads it gone."""
+    try:
+        code = main()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # as in `| head`, which has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(_ended())
     except KeyboardInterrupt:  # before the first point: nothing is lost
         sys.exit(INTERRUPTED)

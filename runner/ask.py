@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 import tempfile
 import time
@@ -33,6 +34,10 @@ from runner.window import Window, summarize
 NOTHING_DONE, FAILED = 1, 2
 ANSWERS = 0.5
 """A slope above this answers: the step becomes longer by more than half of what was added (analysis/sql/law.sql)."""
+BAND = 1.1
+"""A margin within this ratio of 1 is near the crossing: what is added to a step there may carry it across."""
+NEITHER = "neither"
+"""What slopes say that are both below ANSWERS."""
 WORTH = 1.02
 """A gain below this is none."""
 LEAST_KERNEL_US = 0.5
@@ -215,7 +220,7 @@ def _bound(row: dict[str, Any], verdict: Verdict) -> str:
         return f"{verdict.bound}: the device has nothing to do; make the inputs with device=point.device"
     if issue and device and verdict.bound in _TERMS:
         return f"{verdict.bound}: {_TERMS[verdict.bound].format(duration(issue.value), duration(device.value))}{margin}"
-    if wall and floor and verdict.bound in _TERMS:
+    if wall and floor and verdict.reason is None:
         return f"{verdict.bound}: of {duration(wall.value)} a step {duration(floor.value)} are overhead{margin}"
     return f"{verdict.bound}: {verdict.reason}{margin}"
 
@@ -242,27 +247,45 @@ def _slopes(row: dict[str, Any], verdict: Verdict) -> str:
     added = f"adds {host.value:.2f} us ({host.low:.2f} to {host.high:.2f}) to a step"
     slept = f"{device.value:.2f} us ({device.low:.2f} to {device.high:.2f})"
     told = f"1 us more of host work {added}, of device work {slept}"
-    return f"{told}: {_agreement(slopes_verdict(host.value, device.value), verdict.bound)}"
+    blocks = bool(_facts(row).get("blocking_calls"))
+    return f"{told}: {_agreement(slopes_verdict(host, device, verdict.margin, blocks), verdict.bound)}"
 
 
 def _doubled(row: dict[str, Any], verdict: Verdict) -> str:
     share = _facts(row).get("work_share")
     if share is None:
         return f"none on the CPU, and {_reason(row, 'doubled_us')}"
-    value, low, high = share
-    told = OVERHEAD if value <= ANSWERS else DEVICE
-    longer = f"{value:.0%} longer ({low:.0%} to {high:.0%})"
-    return f"none on the CPU; twice the work makes a step {longer}: {_agreement(told, verdict.bound)}"
+    longer = Estimate(*share)
+    told = f"a step {longer.value:.0%} longer ({longer.low:.0%} to {longer.high:.0%})"
+    return f"none on the CPU; twice the work makes {told}: {_agreement(doubling_verdict(longer), verdict.bound)}"
 
 
-def slopes_verdict(host: float, device: float) -> str | None:
-    """The bound that the slopes alone say; None where the step answers to neither."""
-    sides = {(True, False): OVERHEAD, (False, True): DEVICE, (True, True): SERIAL}
-    return sides.get((host > ANSWERS, device > ANSWERS))
+def slopes_verdict(host: Estimate, device: Estimate, margin: Estimate | None, blocks: bool) -> str | None:
+    """The bound that the slopes alone say, by analysis/sql/law.sql; None where their intervals leave it open.
+
+    margin tells only whether the step is near the crossing, blocks whether it waits for the device.
+    """
+    near = margin is not None and margin.value > 0 and abs(math.log(margin.value)) <= math.log(BAND)
+    if (blocks or not near) and min(host.low, device.low) > ANSWERS:
+        return SERIAL
+    if not near and max(host.high, device.high) < ANSWERS:
+        return NEITHER
+    if host.low > device.high:
+        return OVERHEAD
+    return DEVICE if device.low > host.high else None
+
+
+def doubling_verdict(share: Estimate) -> str | None:
+    """The bound that twice the work says, by analysis/sql/truth.sql; None where its interval leaves it open."""
+    if share.low > ANSWERS:
+        return DEVICE
+    return OVERHEAD if share.high < ANSWERS else None
 
 
 def _agreement(told: str | None, bound: str) -> str:
     if told is None:
+        return "too wide an interval to tell which binds"
+    if told == NEITHER:
         return "it answers to neither"
     if bound == told:
         return "both say the same"

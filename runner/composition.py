@@ -87,8 +87,11 @@ def _take(config: DictConfig) -> None:
 
 
 def _searches(config: DictConfig) -> bool:
+    hydra_config = HydraConfig.get()
+    overrides = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)  # one may hold a reference
+    asked = isinstance(overrides, list) and any(str(each).startswith("search.") for each in overrides)
     axis = OmegaConf.select(config, "search.axis")
-    return axis is not None or HydraConfig.get().runtime.choices["hydra/sweeper"] == "crossover"
+    return asked or axis is not None or hydra_config.runtime.choices["hydra/sweeper"] == "crossover"
 
 
 def with_new_variable(override: str) -> str:

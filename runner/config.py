@@ -110,7 +110,7 @@ class Search:
         if (axis := group["axis"]) is None:
             return None
         axis = _name("search.axis", axis).removeprefix("workload.")
-        multiple = _number("search.multiple", group["multiple"])
+        multiple = _limited("search.multiple", group["multiple"])
         low, high = (_end(axis, name, value) for name, value in zip(("low", "high"), _range(axis, group), strict=True))
         first, last = math.ceil(low / multiple - 1e-9), math.floor(high / multiple + 1e-9)
         if last < first + 2:
@@ -121,7 +121,7 @@ class Search:
         points = _count("search.most_points", group["most_points"], least=4)
         return cls(
             axis, _times(first, multiple), _times(last, multiple), multiple,
-            _positive("search.tolerance_frac", group["tolerance_frac"]), points,
+            _limited("search.tolerance_frac", group["tolerance_frac"], 1e-6, 0.5), points,
             _count("search.most_runs", group["most_runs"], least=points),
         )  # fmt: skip
 
@@ -227,7 +227,7 @@ def _end(axis: str, name: str, value: Any) -> float:
             f"search.{name}=null: allowed is a number above 0, since {axis} has no range of its own; "
             "for example search.low=1 search.high=64."
         )
-    return _number(f"search.{name}", value)
+    return _limited(f"search.{name}", value)
 
 
 def _times(count: int, multiple: float) -> float:
@@ -314,6 +314,15 @@ def _number(key: str, value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value <= 0:
         raise PointError(f"{key}={value}: allowed is a number above 0; for example {key}=1.")
+    return value
+
+
+def _limited(key: str, value: Any, least: float = 1e-9, most: float = 1e15) -> float:
+    """A number within limits; a whole one stays whole."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not least <= value <= most:
+        example = f"{min(1, most / 10):g}"
+        raise PointError(f"{key}={value}: allowed is a number from {least:g} to {most:g}; for example {key}={example}.")
     return value
 
 

@@ -125,7 +125,8 @@ def _read(file: Path) -> _Source:
     except OSError as error:
         raise TargetError(f"{shown(file)}: {error.strerror}") from error
     except SyntaxError as error:
-        raise TargetError(f"{shown(file)}:{error.lineno}: SyntaxError: {error.msg}") from error
+        line = "" if error.lineno is None else f":{error.lineno}"
+        raise TargetError(f"{shown(file)}{line}: SyntaxError: {error.msg}") from error
     except ValueError as error:  # a null byte, say
         raise TargetError(f"{shown(file)}: {error}") from error
     return _Source(names, hashlib.sha256(content).hexdigest()[:12])
@@ -160,7 +161,11 @@ def build(target: str, point: Point) -> tuple[Callable[..., Any], tuple[Any, ...
     dtypes = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
     setting = Setting(point.size, point.batch, dtypes[point.dtype], torch.device(point.device), point.seed)
     torch.manual_seed(point.seed)
-    return _step(getattr(_imported(target), _parts(target)[1])(setting), target)
+    function = getattr(_imported(target), _parts(target)[1])
+    try:
+        return _step(function(setting), target)
+    except SystemExit as end:
+        raise RuntimeError(f"{target} ends the process (exit code {end.code})") from end
 
 
 def _step(built: Any, target: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -44,6 +44,8 @@ def in_one_sentence(tell: Callable[[Exception], str | None] = plainly) -> Iterat
     """Turn errors into a sentence on stderr and exit code 1, wrong usage of options included."""
     try:
         yield
+    except BrokenPipeError:  # whoever read the output has seen enough
+        raise
     except Exception as error:
         told = tell(error)
         if told is None:

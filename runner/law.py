@@ -17,6 +17,10 @@ from runner.statistics import NORMAL, Estimate, t_quantile
 SERIALIZED = 1.05
 BROKEN = 1.10
 FOUND = 2.0
+STEP = 3.0
+"""So many times more than beside it a margin falls at a step,"""
+LEAST_STEP = 0.1
+"""and so much more at least, on the logarithm."""
 LEAST_DOF = 3
 """From so few degrees of freedom on a spread is known: below, its own interval is wider than anything it could tell."""
 WILD = 5.0
@@ -81,8 +85,12 @@ def judged(runs: Sequence[Run]) -> list[tuple[float, Verdict]]:
     """
     places = {place: [run for run in runs if run.place == place] for place in sorted({run.place for run in runs})}
     spreads = {name: spread_of([_values(group, name) for group in places.values()]) for name in COMBINED}
-    issues = _pooled_issues(runs, places)
-    return [(place, _verdict(group, spreads, issues)) for place, group in places.items()]
+    walls = {side: _wall_spread(places.values(), side) for side in (False, True)}
+    issues = _pooled_issues(runs, places, spreads["issue"])
+    return [
+        (place, _verdict(group, {**spreads, "wall": walls[_host_binds(group)]}, issues))
+        for place, group in places.items()
+    ]
 
 
 def spread_of(groups: Iterable[Sequence[float]]) -> Spread | None:
@@ -98,6 +106,17 @@ def spread_of(groups: Iterable[Sequence[float]]) -> Spread | None:
     deviations = [(abs(each - statistics.fmean(group)), 1 - 1 / len(group)) for group in logs for each in group]
     cap = WILD * statistics.median(far / math.sqrt(share) for far, share in deviations) / NORMAL_MAD
     return Spread(math.sqrt(sum(min(far, cap * math.sqrt(share)) ** 2 for far, share in deviations) / dof), dof)
+
+
+def _wall_spread(groups: Iterable[Sequence[Run]], host_binds: bool) -> Spread | None:
+    """Spread of the wall times of one side: they differ between runs as the larger of their two terms does."""
+    return spread_of([_values(group, "wall") for group in groups if _host_binds(group) == host_binds])
+
+
+def _host_binds(runs: Sequence[Run]) -> bool:
+    """Whether the issue time of a place is above its device time, by their medians."""
+    issues, devices = ([t.value for run in runs if (t := getattr(run.times, name))] for name in ("issue", "device"))
+    return bool(issues and devices) and statistics.median(issues) > statistics.median(devices)
 
 
 def combined(estimates: Sequence[Estimate | None], spread: Spread | None) -> Estimate | None:
@@ -159,13 +178,24 @@ def _least_excess(runs: Sequence[Times]) -> float | None:
 # -- issue time is a property of what a step launches ------------------------------------------------------------------
 
 
-def _pooled_issues(runs: Sequence[Run], places: Mapping[float, Sequence[Run]]) -> dict[str, Estimate]:
+def _pooled_issues(
+    runs: Sequence[Run], places: Mapping[float, Sequence[Run]], of_runs: Spread | None
+) -> dict[str, Estimate]:
     """Launch sequence -> the issue time that its places share; only where at least three do."""
     alike = {each: [group for group in places.values() if _sequence(group) == each] for each in _sequences(runs)}
     centres = {each: [_issue(group) for group in groups if _values(group, "issue")] for each, groups in alike.items()}
     sweeps = {each: _sweep_centres([run for group in groups for run in group]) for each, groups in alike.items()}
-    spread = spread_of(sweeps.values())
-    return {each: _pooled(centres[each], sweeps[each], spread) for each in alike if len(centres[each]) >= LEAST_ALIKE}
+    of_sweeps = spread_of(sweeps.values())
+    return {
+        each: _pooled(
+            centres[each],
+            _between_sweeps(centres[each], sweeps[each], of_sweeps)
+            if len(sweeps[each]) > 1
+            else _within_sweep(max(map(len, alike[each])), of_runs),
+        )
+        for each in alike
+        if len(centres[each]) >= LEAST_ALIKE
+    }
 
 
 def _issue(runs: Sequence[Run]) -> float:
@@ -189,21 +219,27 @@ def _sweep_centres(runs: Sequence[Run]) -> list[float]:
     return [_issue(group) for group in sweeps if len({run.place for run in group}) >= LEAST_ALIKE]
 
 
-def _pooled(centres: Sequence[float], sweeps: Sequence[float], spread: Spread | None) -> Estimate:
-    """Median of the places' issue times; its interval by their robust spread, and by how much commands differ."""
+def _pooled(centres: Sequence[float], apart: float) -> Estimate:
+    """Median of the places' issue times; its interval by their robust spread, and by how far commands lie apart."""
     middle = statistics.median(centres)
     sd = statistics.median(abs(math.log(each / middle)) for each in centres) / NORMAL_MAD
     among = NORMAL * sd * math.sqrt(math.pi / 2 / len(centres))
-    reach = math.hypot(among, _between_sweeps(middle, sweeps, spread))
+    reach = math.hypot(among, apart)
     return Estimate(middle, middle * math.exp(-reach), middle * math.exp(reach))
 
 
-def _between_sweeps(middle: float, sweeps: Sequence[float], spread: Spread | None) -> float:
-    if len(sweeps) < 2:
-        return 0.0
+def _between_sweeps(centres: Sequence[float], sweeps: Sequence[float], spread: Spread | None) -> float:
+    """How far commands lie apart, on logarithms."""
     if spread is None:
+        middle = statistics.median(centres)
         return max(abs(math.log(each / middle)) for each in sweeps)
     return t_quantile(spread.dof) * spread.sd * math.sqrt(_share(len(sweeps)))
+
+
+def _within_sweep(runs: int, spread: Spread | None) -> float:
+    """How far one command may be off: it is worth as many runs as its most repeated place has, each from a worker of
+    its own; what a worker does to one place it does to all."""
+    return t_quantile(spread.dof) * spread.sd * math.sqrt(_share(runs)) if spread else 0.0
 
 
 def _with_issue(times: Times, issue: Estimate | None) -> Times:
@@ -243,9 +279,11 @@ def _synchronous(wall: Estimate, floor: Estimate, margin: Estimate | None) -> Ve
     if margin is not None and wall.value > floor.value:
         return _by_margin(margin)
     work = Estimate(wall.value - floor.value, wall.low - floor.high, wall.high - floor.low)
-    if work.low <= 0:
+    if work.low > 0:
+        return _by_margin(ratio(floor, work))
+    if work.high < floor.low:
         return Verdict(OVERHEAD, None, "the work is within the noise of the floor")
-    return _by_margin(ratio(floor, work))
+    return Verdict(BALANCED, None, "the noise hides whether the work is above or below the floor")
 
 
 def _asynchronous(times: Times, wall: Estimate, given: float | None) -> Verdict:
@@ -286,6 +324,9 @@ def ratio(above: Estimate, below: Estimate) -> Estimate:
     return Estimate(above.value / below.value, above.low / below.high, high)
 
 
+Placed = tuple[float, Verdict]
+
+
 @dataclass(frozen=True, slots=True)
 class Crossing:
     """Where a series changes its side. value, low, high: on the axis; None where the status allows none."""
@@ -300,14 +341,13 @@ def crossing(series: Sequence[tuple[float, Verdict]]) -> Crossing:
     """The crossing of a series of (axis value, verdict): exactly one change of side, balanced points between allowed.
 
     `found` in a bracket at most 2x wide (a straight line through the two decided points and the balanced ones between
-    them, on the logarithms of axis and margin), else `bracketed`; the
-    bracket reaches over balanced points right beside it, since the crossing may as well lie there;
+    them, on the logarithms of axis and margin; the middle of the bracket where one of the two margins has none), else
+    `bracketed`; the bracket reaches over balanced points right beside it, since the crossing may as well lie there;
     `above` or `below` the range; `several`; `unknown` where no point has a side, or where all that have one lie on the
     same and a point beyond them is undecided. Points that failed or were skipped are not part of the series.
     """
     points = sorted(series, key=lambda each: each[0])
-    sided = [(place, verdict) for place, verdict in points if verdict.bound in (OVERHEAD, DEVICE)]
-    changes = [(left, right) for left, right in pairwise(sided) if left[1].bound != right[1].bound]
+    sided, changes = _changes(points)
     if changes:
         return _between(points, sided, *changes[0]) if len(changes) == 1 else Crossing("several")
     if len(points) < 2 or not sided or _undecided_beyond(points, sided[0][0], sided[-1][0]):
@@ -315,23 +355,77 @@ def crossing(series: Sequence[tuple[float, Verdict]]) -> Crossing:
     return Crossing("above" if sided[0][1].bound == OVERHEAD else "below")
 
 
+def step(series: Sequence[Placed]) -> tuple[Placed, Placed] | None:
+    """The two neighbours between which a margin falls as it does not beside them: kernels change with size.
+
+    By more than STEP times the steeper of the two slopes beside, from interval to interval, at the only change of side;
+    None where a balanced point lies between, or none that is decided beyond either.
+    """
+    points = sorted(series, key=lambda each: each[0])
+    sided, changes = _changes(points)
+    if len(changes) != 1:
+        return None
+    left, right = changes[0]
+    first = sided.index(left) - 1
+    around = sided[max(0, first) : first + 4]
+    if len(around) < 4 or any(left[0] < place < right[0] and each.bound == BALANCED for place, each in points):
+        return None
+    return (left, right) if _falls(*around) else None
+
+
+def _falls(before: Placed, left: Placed, right: Placed, after: Placed) -> bool:
+    slopes = [slope for pair in ((before, left), (right, after)) if (slope := _slope(*pair)) is not None]
+    width, ends = _log_ratio(right[0], left[0]), (_nearest(left[1]), _nearest(right[1]))
+    if not slopes or width is None or (fall := _log_ratio(*ends)) is None:
+        return False
+    expected = width * max(slopes)
+    return abs(fall) > max(STEP * expected, expected + LEAST_STEP)
+
+
+def _slope(one: Placed, two: Placed) -> float | None:
+    """By how much the margin changes along the axis, both on logarithms."""
+    change, width = _log_ratio(_margin(one[1]), _margin(two[1])), _log_ratio(two[0], one[0])
+    return None if change is None or width is None else abs(change / width)
+
+
+def _margin(verdict: Verdict) -> float:
+    """Its value; 0, which has no logarithm, where there is none."""
+    return verdict.margin.value if verdict.margin else 0.0
+
+
+def _nearest(verdict: Verdict) -> float:
+    """The end of a decided margin's interval that lies towards 1."""
+    if verdict.margin is None:
+        return 0.0
+    return verdict.margin.low if verdict.bound == OVERHEAD else verdict.margin.high
+
+
+def _log_ratio(one: float, two: float) -> float | None:
+    return math.log(one / two) if min(one, two) > 0 else None
+
+
+def _changes(points: Sequence[Placed]) -> tuple[list[Placed], list[tuple[Placed, Placed]]]:
+    """The points that have a side, and the neighbours of them that have different ones."""
+    sided = [each for each in points if each[1].bound in (OVERHEAD, DEVICE)]
+    return sided, [(left, right) for left, right in pairwise(sided) if left[1].bound != right[1].bound]
+
+
 def _undecided_beyond(points: Sequence[tuple[float, Verdict]], first: float, last: float) -> bool:
     """Whether a point outside of first..last is serialized or unknown."""
     return any(verdict.bound in (SERIAL, UNKNOWN) and not first <= place <= last for place, verdict in points)
 
 
-Placed = tuple[float, Verdict]
-
-
 def _between(points: Sequence[Placed], sided: Sequence[Placed], left: Placed, right: Placed) -> Crossing:
     low, high = _reach(points[::-1], sided[::-1], left), _reach(points, sided, right)
     between = [
-        (place, verdict.margin.value if verdict.margin else 0.0)
+        (place, _margin(verdict))
         for place, verdict in points
         if left[0] <= place <= right[0] and verdict.bound in (OVERHEAD, BALANCED, DEVICE)
     ]
-    if low <= 0 or high > FOUND * low or min(between[0][1], between[-1][1]) <= 0:
+    if low <= 0 or high > FOUND * low:
         return Crossing("bracketed", None, low, high)
+    if min(between[0][1], between[-1][1]) <= 0:
+        return Crossing("found", math.sqrt(low * high), low, high)
     return Crossing("found", _meeting([each for each in between if each[1] > 0]), low, high)
 
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from runner.config import Search
-from runner.law import Crossing, crossing
-from runner.margins import Placed, changes_of_side, half_width, is_known, log_margin, slope
+from runner.law import Crossing, crossing, step
+from runner.margins import Placed, changes_of_side
 from runner.words import counted
-
-STEP = 4.0
-"""How many times more than around it a margin changes at a step,"""
-LEAST_STEP = 0.1
-"""and how much more at least, on the logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +63,13 @@ def _limit(outcome: Outcome) -> str:
 
 
 def _told_step(outcome: Outcome) -> str | None:
-    """A margin that changes by far more than its slopes on both sides and its noise explain."""
-    (left, right), *_ = changes_of_side(outcome.series)
-    change = abs(log_margin(left) - log_margin(right))
-    pairs = [(one, two) for one, two in pairwise(outcome.series) if two[0] <= left[0] or one[0] >= right[0]]
-    slopes = [abs(slope(one, two)) for one, two in pairs if is_known(one) and is_known(two)]
-    expected = max(slopes, default=math.inf) * math.log(right[0] / left[0])
-    if not LEAST_STEP + STEP * expected + half_width(left) + half_width(right) < change < math.inf:
+    """The two places, where the law sees a step between them."""
+    if (found := step(outcome.series)) is None:
         return None
-    margins = " to ".join(f"{math.exp(log_margin(each)):.2f}" for each in (left, right))
-    return f"a step from {outcome.named(left[0])} to {outcome.named(right[0])}: the margin goes from {margins}"
+    (low, left), (high, right) = found
+    assert left.margin is not None and right.margin is not None
+    margins = f"{left.margin.value:.2f} to {right.margin.value:.2f}"
+    return f"a step from {outcome.named(round(low))} to {outcome.named(round(high))}: the margin goes from {margins}"
 
 
 def _what_was_seen(outcome: Outcome, found: Crossing) -> str:

@@ -3,7 +3,7 @@
 Ends, then the middle, then interpolation on the logarithms of place and margin (weighted as in the Illinois method
 where one end of the bracket stays: Dowell and Jarratt, BIT 11, 1971), aimed a little beside the estimate, so that what
 is measured becomes an edge of the bracket, decided in spite of its noise. Then the two edges are measured again, and
-what they say now counts.
+what they say now counts; so are balanced places and their neighbours where there is no bracket.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
 from runner.config import Search
@@ -20,7 +20,7 @@ from runner.margins import Placed, changes_of_side, estimate, half_width, is_kno
 from runner.outcome import Outcome
 
 RUNS = 3
-"""Of each of the two places next to a crossing: one that found it, and two further ones in other processes."""
+"""Of each place that the answer rests on: one that found it, and two further ones in other processes."""
 BASE = 1.1
 """How far from the estimate, as a ratio, the slope of the margin is taken: noise would turn that of near places."""
 AIM = 0.65
@@ -45,6 +45,16 @@ class Ask:
 
     places: tuple[int, ...]
     repeat: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What lies between the estimate and one edge of its bracket. width: logarithm of their ratio; is_near: whether
+    noise lets no nearer edge be decided; aim: the place that would be one, None where none is left."""
+
+    width: float
+    is_near: bool
+    aim: int | None
 
 
 class SeriesSearch:
@@ -88,7 +98,8 @@ class SeriesSearch:
         if self._out or self._next is not None:
             return None
         spent = len(self._tries) >= self._search.most_points or self._spent > self._search.most_runs - RUNS
-        return Outcome(self._search, self._series(), self._lost, len(self._tries), self._spent, spent)
+        series = tuple(_hedged(each) for each in self._series())
+        return Outcome(self._search, series, self._lost, len(self._tries), self._spent, spent)
 
     @property
     def _spent(self) -> int:
@@ -123,9 +134,9 @@ class SeriesSearch:
         return None if place is None else Ask((place,))
 
     def _confirmation(self) -> Ask | None:
-        """Both sides of every change once more; what the store holds of them is looked at instead."""
+        """What the answer rests on once more; what the store holds of it is looked at instead."""
         while True:
-            once = {place: 1 for place in self._edges() if self._tries[place] == 1}
+            once = {place: 1 for place in self._to_confirm() if self._tries[place] == 1}
             kept = [place for place in once if self._kept.get(place)]
             if not kept:
                 return self._repeated(once)
@@ -146,8 +157,11 @@ class SeriesSearch:
         places = places[: max(0, self._search.most_runs - self._spent)]
         return Ask(places if least % 2 else places[::-1], least) if places else None
 
-    def _edges(self) -> list[int]:
-        return sorted({place for change in changes_of_side(self._series()) for place, _ in change})
+    def _to_confirm(self) -> list[int]:
+        """Both sides of every change; without one, of all that may be one: balanced places and their neighbours."""
+        series = self._series()
+        possible = [pair for pair in pairwise(series) if any(verdict.bound == BALANCED for _, verdict in pair)]
+        return sorted({place for change in changes_of_side(series) or possible for place, _ in change})
 
     def _series(self) -> tuple[Placed, ...]:
         runs = [run for runs in self._runs.values() for run in runs]
@@ -205,29 +219,26 @@ class SeriesSearch:
         if guess is None or len(self._tries) == 2:
             return self._between(low, high)
         gap = self._gap(points, guess, series)
-        near = [math.log(guess / low) <= NEAR * gap, math.log(high / guess) <= NEAR * gap]
-        if all(near):
+        sides = [self._side(points, guess, gap, outward) for outward in (-1, 1)]
+        if all(side.is_near for side in sides):
             return None
         stale = self._in_a_row(low, high)
         if abs(stale) >= PATIENCE:
             return self._between(low, high)
-        if len(points) == 2 and abs(stale) > 1 and not any(near):
+        if len(points) == 2 and abs(stale) > 1 and not any(side.is_near for side in sides):
             return self._free(roundest(weighted(points[0], points[1], stale), low, high), low, high, -1)
-        return self._beside(points, guess, gap, near)
+        open_sides = [side for side in sides if not side.is_near and side.aim is not None]
+        return max(open_sides, key=lambda side: side.width).aim if open_sides else None
 
-    def _beside(self, points: Sequence[Placed], guess: float, gap: float, near: Sequence[bool]) -> int | None:
-        """A place on the side whose edge is the farther one, outside of all that noise has left undecided."""
+    def _side(self, points: Sequence[Placed], guess: float, gap: float, outward: int) -> Side:
+        """The side of a bracket below (outward = -1) or above (1) the estimate. Its aim lies outside of all that noise
+        has left undecided there."""
         low, high = points[0][0], points[-1][0]
-        level = [place for place, verdict in points[1:-1] if verdict.bound == BALANCED]
-        left = min([guess * math.exp(-gap), *(place * math.exp(-gap / 2) for place in level if place < guess)])
-        right = max([guess * math.exp(gap), *(place * math.exp(gap / 2) for place in level if place > guess)])
-        sides = []
-        left_place, right_place = roundest(left, low, guess), roundest(right, guess, high)
-        if not near[0] and (place := self._free(left_place, low, high, -1)) is not None and left > low:
-            sides.append((guess / low, place))
-        if not near[1] and (place := self._free(right_place, low, high, 1)) is not None and right < high:
-            sides.append((high / guess, place))
-        return max(sides)[1] if sides else None
+        edge = low if outward < 0 else high
+        level = [outward * math.log(place / guess) for place, verdict in points[1:-1] if verdict.bound == BALANCED]
+        far, width = max([gap, *(each + gap / 2 for each in level if each > 0)]), outward * math.log(edge / guess)
+        place = roundest(guess * math.exp(outward * far), *sorted((guess, edge)))
+        return Side(width, width <= NEAR * gap, self._free(place, low, high, outward) if far < width else None)
 
     def _gap(self, points: Sequence[Placed], guess: float, series: Sequence[Placed]) -> float:
         """How far beside the estimate a margin can be told from 1, on the logarithm of the axis."""
@@ -254,3 +265,12 @@ def roundest(place: float, low: float, high: float) -> int:
     while 2 * factor * round(place / (2 * factor)) and abs(2 * factor * round(place / (2 * factor)) - place) <= leeway:
         factor *= 2
     return factor * round(place / factor)
+
+
+def _hedged(point: Placed) -> Placed:
+    """With the reason why a balanced place leaves the answer open: it is told where no change of side is found."""
+    place, verdict = point
+    if verdict.bound != BALANCED:
+        return point
+    reasons = [verdict.reason] if verdict.reason else []
+    return place, replace(verdict, reason="; ".join([*reasons, "a crossing may lie where it is balanced"]))

@@ -193,17 +193,18 @@ def _spread_without(groups: Sequence[Sequence[Estimate]], run: Estimate) -> Spre
     return spread_of([[other.value for other in group if other is not run] for group in groups])
 
 
-def repeated(store: str, quantity: str) -> dict[str, list[list[Estimate]]]:
-    """Environment -> the runs of each of its points that was measured more than twice."""
-    query = f"""
-        SELECT environment_id, list({{'value': {quantity}, 'low': {quantity}_low, 'high': {quantity}_high}})
-        FROM runs WHERE status = 'ok' AND {quantity}_low > 0
-        GROUP BY environment_id, point_id HAVING count(*) > 2
+def repeated(store: str) -> dict[tuple[str, str], list[list[Estimate]]]:
+    """(time, environment) -> the runs of each point that was measured more than twice there; wall by its side."""
+    query = """
+        SELECT differs_as, environment_id, list({'value': "value", 'low': low, 'high': high})
+        FROM _run_times WHERE low > 0 AND quantity IN ('wall', 'issue', 'device', 'replay', 'margin')
+        GROUP BY differs_as, environment_id, point_id HAVING count(*) > 2
+        ORDER BY ALL
     """
-    found: dict[str, list[list[Estimate]]] = {}
+    found: dict[tuple[str, str], list[list[Estimate]]] = {}
     with open_store(store) as connection:
-        for environment, runs in connection.sql(query).fetchall():
-            found.setdefault(environment, []).append([Estimate(**run) for run in runs])
+        for quantity, environment, runs in connection.sql(query).fetchall():
+            found.setdefault((quantity, environment), []).append([Estimate(**run) for run in runs])
     return found
 
 
@@ -217,10 +218,9 @@ def main(repetitions: int, store: str | None) -> None:
     print(f"\nthe same of points over several runs, which differ by {BETWEEN:.0%} between workers and runs")
     for runs in (1, 2, 3):
         print(f"{runs} runs    {100 * runs_coverage(runs, repetitions):5.1f}")
-    for quantity in ("wall_us", "issue_us", "device_us", "replay_us", "margin") if store else ():
-        for environment, groups in repeated(store or "", quantity).items():
-            held, asked = left_out(groups)
-            print(f"{quantity:10} {100 * held / asked:5.1f}  of {asked} runs in {environment} hold the others' centre")
+    for (quantity, environment), groups in (repeated(store) if store else {}).items():
+        held, asked = left_out(groups)
+        print(f"{quantity:16} {100 * held / asked:5.1f}  of {asked} runs in {environment} hold the others' centre")
 
 
 if __name__ == "__main__":

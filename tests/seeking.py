@@ -32,6 +32,16 @@ def power_law(crossing: float, power: float = 2.5) -> Curve:
     return lambda size: (size / crossing) ** -power
 
 
+CROSSINGS = (90, 150, 300, 700, 1750, 2212, 4000, 9000, 13000)
+CURVES = {
+    "flat, then -2.5": product,
+    "flat, then -3": lambda at: product(at, 5.0, 3.0),
+    "flat, then -1": elementwise,
+    "-2.5": power_law,
+    "rising": lambda at: power_law(at, -1.0),
+}
+
+
 @dataclass
 class Series:
     """A series and its noise, as standard deviations of logarithms: within: of a run's own interval; between: of runs.

@@ -20,6 +20,7 @@ from runner import ask, measure, tables
 from runner.law import DEVICE, OVERHEAD, SERIAL
 from runner.point import Point, PointError
 from runner.rounds import Target
+from runner.statistics import Estimate
 from runner.task import Found, Measurement, Recorder, Task
 
 ROOT = Path(__file__).parent.parent
@@ -103,13 +104,17 @@ def test_a_step_that_launches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told["graph"] == "none: the step launches nothing that it could hold"
 
 
-def on_the_cpu(**facts: Any) -> dict[str, str]:
-    """A row of the CPU: of 104 us a step 4 are the floor."""
-    given = job(size=64)
-    row = row_of(given, Measurement("failed"))
-    times = {"wall_us": [104.0, 103.0, 105.0], "floor_us": [4.0, 3.9, 4.1]}
+def row_of_the_cpu(low: float = 103.0, high: float = 105.0, **facts: Any) -> dict[str, Any]:
+    """A row of the CPU: of 104 us a step (low to high) 4 are the floor."""
+    row = row_of(job(size=64), Measurement("failed"))
+    times = {"wall_us": [104.0, low, high], "floor_us": [4.0, 3.9, 4.1]}
     more = {"rounds": 8, "measured_s": 0.2, "reasons": {"doubled_us": "its rows are not known"}, **facts}
-    return answered({**row, **times, "status": "ok", "facts": json.dumps(more)}, given)
+    return {**row, **times, "status": "ok", "facts": json.dumps(more)}
+
+
+def on_the_cpu(**facts: Any) -> dict[str, str]:
+    """What is told of a row of the CPU."""
+    return answered(row_of_the_cpu(**facts), job(size=64))
 
 
 def test_a_step_on_the_cpu() -> None:
@@ -125,17 +130,46 @@ def test_a_step_on_the_cpu() -> None:
     )
 
 
+def test_twice_the_work_says_nothing_where_its_interval_leaves_it_open() -> None:
+    """6 % longer, or 24 % shorter, or 91 % longer: no reason to distrust the bound."""
+    assert on_the_cpu(work_share=[0.06, -0.24, 0.91])["slopes"] == (
+        "none on the CPU; twice the work makes a step 6% longer (-24% to 91%): too wide an interval to tell which binds"
+    )
+
+
+def test_work_that_noise_hides_is_told_by_the_reason_of_the_law() -> None:
+    """A wall time whose interval reaches below the floor: no split of the step into floor and work."""
+    row = row_of_the_cpu(low=3.0, high=300.0)
+    verdict = tables.verdict(row)
+    assert verdict.reason and answered(row, job(size=64))["bound"].startswith(f"{verdict.bound}: {verdict.reason}")
+
+
 def test_a_host_that_was_not_alone_is_told() -> None:
     """Behind the times, which it has spoiled."""
     assert on_the_cpu(host_contended=True)["times"].endswith("; something else used the host meanwhile")
 
 
 @pytest.mark.parametrize(
-    ("host", "device", "told"), [(1, 0, OVERHEAD), (0, 1, DEVICE), (0.9, 0.8, SERIAL), (0.2, 0.3, None)]
+    ("host", "device", "margin", "blocks", "told"),
+    [
+        ((0.9, 1.1), (-0.1, 0.1), 4.0, False, OVERHEAD),
+        ((-0.1, 0.1), (0.9, 1.1), 0.25, False, DEVICE),
+        ((0.8, 1.0), (0.7, 0.9), 0.5, False, SERIAL),
+        ((0.1, 0.3), (0.2, 0.4), 4.0, False, ask.NEITHER),
+        ((-0.2, 0.9), (0.1, 0.4), 4.0, False, None),
+        ((0.9, 1.1), (0.6, 0.8), 1.05, False, OVERHEAD),
+        ((0.9, 1.1), (0.6, 0.8), 1.05, True, SERIAL),
+        ((0.1, 0.2), (0.3, 0.4), 0.95, False, DEVICE),
+        ((0.9, 1.1), (0.6, 0.8), None, False, SERIAL),
+    ],
 )
-def test_slopes_alone_say_a_bound(host: float, device: float, told: str | None) -> None:
-    """Which of the two lengthens the step; neither says nothing."""
-    assert ask.slopes_verdict(host, device) == told
+def test_slopes_alone_say_a_bound(
+    host: tuple[float, float], device: tuple[float, float], margin: float | None, blocks: bool, told: str | None
+) -> None:
+    """Which of the two lengthens the step, by their intervals; near the crossing the larger one, as in law.sql."""
+    slopes = [Estimate(sum(each) / 2, *each) for each in (host, device)]
+    near = None if margin is None else Estimate(margin, margin, margin)
+    assert ask.slopes_verdict(slopes[0], slopes[1], near, blocks) == told
 
 
 # -- the way `times` --------------------------------------------------------------------------------------------------

@@ -79,6 +79,19 @@ def test_help_and_cfg_run_nothing() -> None:
     assert all("max_step_s: 5" in each.stdout for each in told)
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["ask", "--help"], ["doctor", "--help"]])
+def test_a_reader_that_has_seen_enough_is_no_error(arguments: list[str]) -> None:
+    """As in `| head`: nothing on stderr."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "runner", *arguments], stdout=write, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+        timeout=120,
+    )  # fmt: skip
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_help_shows_how_to_begin() -> None:
     """Examples, exit codes, every key with its comment; neither Hydra's name nor what is for jobs alone."""
     told = run("--help").stdout

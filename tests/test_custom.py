@@ -209,6 +209,9 @@ def test_a_file_that_ends_the_process_is_an_error(tmp_path: Path) -> None:
     done = measured(point(f"{tmp_path}/ends.py:build"), tmp_path)
     assert done.status == "failed"
     assert "ends.py ends the process (exit code 9) when it is imported" in done.reason
+    (tmp_path / "late.py").write_text("def build(point):\n    raise SystemExit(3)\n")
+    late = measured(point(f"{tmp_path}/late.py:build"), tmp_path)
+    assert late.status == "failed" and "late.py:build ends the process (exit code 3)" in late.reason
 
 
 def test_arguments_are_handed_out_once(bench: Path) -> None:

@@ -164,7 +164,7 @@ def test_environment_and_roofs_are_shown_with_units(page: str) -> None:
 def test_the_law_is_stated_in_a_sentence(page: str) -> None:
     """Share within 5 %, the worst point and the check by replay."""
     text = words(section(page, "law"))
-    assert "holds within 5 % on 12 of 13 points (92 %), off by 5.35 % at worst" in text
+    assert "holds within 5 % on 12 of 13 points (92.3 %), off by 5.35 % at worst" in text
     assert re.search(r"\d+ of \d+ bounds outside a 10 % band around the crossing agree with the replay", text)
 
 

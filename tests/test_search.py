@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
-from seeking import RANGE_256, Curve, Searched, Series, elementwise, power_law, product, searched
+from seeking import CROSSINGS, CURVES, RANGE_256, Curve, Searched, Series, near, power_law, product, searched
 
 from runner.config import Search
-from runner.law import Run
+from runner.law import Run, Verdict
+from runner.outcome import Outcome
 from runner.search import Ask, SeriesSearch
-
-CROSSINGS = (90, 150, 300, 700, 1750, 2212, 4000, 9000, 13000)
-CURVES = {
-    "flat, then -2.5": product,
-    "flat, then -3": lambda at: product(at, 5.0, 3.0),
-    "flat, then -1": elementwise,
-    "-2.5": power_law,
-    "rising": lambda at: power_law(at, -1.0),
-}
 
 
 def found_at(done: Searched) -> float:
@@ -148,6 +141,47 @@ def test_no_crossing_in_the_range() -> None:
     )
 
 
+FIRST_THREE = [(64, 0), (16384, 0), (1024, 0)]
+LAST_TWO_AGAIN = [(1024, 1), (16384, 1), (16384, 2), (1024, 2)]
+
+
+class Hesitant(Series):
+    """A series of which the first run of the upper end has an interval of 20 %."""
+
+    def run(self, value: float, place: float, repeat: int = 0) -> Run:
+        """All others have their own noise."""
+        run = super().run(value, place, repeat)
+        if place < 16384 or repeat:
+            return run
+        return replace(run, times=replace(run.times, margin=near(self.curve(value), 0.2)))
+
+
+def test_a_balanced_end_is_measured_again_before_there_is_no_crossing() -> None:
+    """Two more runs of it and of its neighbour; it is as overhead-bound as the others."""
+    done = searched(Hesitant(lambda size: 1.15, within=0.004))
+    assert done.asked == [*FIRST_THREE, *LAST_TWO_AGAIN]
+    assert done.outcome.told == (
+        "no crossing from 64 to 16384 (above): overhead-bound at 64, 1024 and 16384, 3 points, 7 runs"
+    )
+
+
+def test_a_crossing_right_before_a_balanced_end_is_found() -> None:
+    """The further runs see the other side, and the search goes on between the two."""
+    done = searched(Hesitant(power_law(15500), within=0.004))
+    assert done.asked[:7] == [*FIRST_THREE, *LAST_TWO_AGAIN]
+    assert abs(found_at(done) / 15500 - 1) < 0.02
+    assert done.outcome.crossing.low <= 15500 <= done.outcome.crossing.high
+    assert done.outcome.points <= 10 and done.outcome.runs <= 14
+
+
+def test_an_end_that_stays_balanced_leaves_the_answer_open() -> None:
+    """Three runs of it, and the sentence says where a crossing may lie."""
+    done = searched(Series(power_law(16384, 0.5), within=0.02))
+    assert done.asked == [*FIRST_THREE, *LAST_TWO_AGAIN]
+    assert "overhead-bound at 64 and 1024, balanced at 16384" in done.outcome.told
+    assert "(a crossing may lie where it is balanced), 3 points, 7 runs" in done.outcome.told
+
+
 def test_several_crossings() -> None:
     """A middle on the other side of both ends is no crossing that a number could stand for."""
     done = searched(Series(lambda size: 0.5 if 500 < size < 5000 else 2.0))
@@ -168,6 +202,13 @@ def test_a_step_is_told_with_its_two_sides() -> None:
     assert ": the margin goes from 1.40 to 0.60, " in done.outcome.told
     smooth = searched(Series(power_law(333), within=0.004), search)
     assert "step" not in smooth.outcome.told
+
+
+def test_a_bracket_of_one_multiple_is_as_close_as_can_be() -> None:
+    """Also where the work is within its noise at one end: the middle, and nothing about a limit."""
+    edges = ((4, Verdict("overhead-bound", None)), (5, Verdict("device-bound", near(0.5, 0.01))))
+    told = Outcome(Search("size", 64, 16384, 8), edges, {}, points=2, runs=2, spent=True).told
+    assert told == "35.8 (32 to 40), 2 points, 2 runs"
 
 
 def test_what_is_too_large_is_no_end_of_the_search() -> None:

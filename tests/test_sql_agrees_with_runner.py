@@ -9,7 +9,7 @@ from test_sql_bounds import GIVEN as POINTS
 from test_sql_crossovers import GIVEN as SERIES
 
 from analysis import open_store
-from runner.law import Run, Times, Verdict, crossing, decide, judged
+from runner.law import Run, Times, Verdict, crossing, decide, judged, step
 from runner.statistics import Estimate
 
 DEVICE_SIDE = ("compute-bound", "memory-bound", "device-bound")
@@ -50,6 +50,16 @@ def test_crossovers_agree(tmp_path: Path) -> None:
     assert {name: value for name, _, value in rows} == {
         name: None if found.value is None else pytest.approx(found.value) for name, found in expected.items()
     }
+
+
+def test_steps_agree(tmp_path: Path) -> None:
+    """One rule tells a step, live and in the analysis: of the given series one has it."""
+    names = [name for name, rows in SERIES.items() if all(_has_a_side(row) for row in rows) and len(rows) > 1]
+    runs = [{**row, "workload": name} for name in names for row in SERIES[name]]
+    with open_store(write_store(tmp_path, runs=runs)) as connection:
+        public = connection.sql("SELECT workload FROM crossovers WHERE contains(reason, 'a step: ')").fetchall()
+    live_steps = [name for name in names if step([(row["size"], live(row)) for row in SERIES[name]])]
+    assert [name for (name,) in public] == live_steps == ["step"]
 
 
 def test_repeated_runs_agree(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "cpu overhead": {**CPU, "wall_us": (5, 4.6, 5.1), "floor_us": (4, 3.9, 4.1)},
     "cpu work": {**CPU, "wall_us": 104, "floor_us": 4},
     "cpu noise": {**CPU, "wall_us": (4.2, 4.0, 4.4), "floor_us": (4, 3.9, 4.1)},
+    "cpu hidden": {**CPU, "wall_us": (49, 35, 3220), "floor_us": (12.6, 12, 36)},
     "cpu balanced": {**CPU, "wall_us": (8, 7.5, 8.5), "floor_us": (4, 3.9, 4.1)},
     "cpu compute": {**CPU, **device_side((80e6, 0)), "wall_us": 104, "floor_us": 4},
     "cpu without floor": {**CPU, "wall_us": 104},
@@ -142,6 +143,7 @@ def bounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
         ("cpu overhead", "overhead-bound", "floor / work = 4.00 (3.25 to 8.20)"),
         ("cpu work", "device-bound", "no cost model"),
         ("cpu noise", "overhead-bound", "the work is within the noise of the floor"),
+        ("cpu hidden", "balanced", "the noise hides whether the work is above or below the floor"),
         ("cpu balanced", "balanced", "floor / work = 1.00 (0.848 to 1.21)"),
         ("cpu compute", "compute-bound", "at 80.0 % of the fp32 FLOP/s roof"),
         ("cpu without floor", "unknown", "no floor was measured"),
@@ -161,6 +163,7 @@ def test_bound_and_reason(bounds: dict[str, dict[str, Any]], name: str, bound: s
         ("queue full, late", (30 / 10, 30 / 12, 30 / 9)),
         ("cpu overhead", (4 / 1, 3.9 / 1.2, 4.1 / 0.5)),
         ("cpu noise", (None, None, None)),
+        ("cpu hidden", (None, None, None)),
         ("no device time", (None, None, None)),
     ],
 )
@@ -213,12 +216,33 @@ def test_margin_and_its_interval(bounds: dict[str, dict[str, Any]], name: str, m
             "the work alone takes 1.00 us, 5.00 times less.",
         ),
         ("cpu noise", "A step takes 4.20 us and its floor 4.00 us: overhead-bound, the work is within the noise."),
+        (
+            "cpu hidden",
+            "A step takes 49.0 us and its floor 12.6 us: balanced, "
+            "the noise hides whether the work is above or below it.",
+        ),
         ("failed", "Unknown: oom: CUDA out of memory."),
     ],
 )
 def test_sentence(bounds: dict[str, dict[str, Any]], name: str, sentence: str) -> None:
     """The verdict as one plain sentence with numbers and units."""
     assert bounds[name]["sentence"] == sentence
+
+
+@pytest.mark.parametrize(
+    ("busy_us", "launches", "left_us"), [(6, 2, 8), (9, 2, 9), (6, 8, 6), (None, 2, 8), (6, None, 10), (12, 2, 10)]
+)
+def test_gain_without_a_replay(tmp_path: Path, busy_us: float | None, launches: int | None, left_us: float) -> None:
+    """Launches cost the device 1 us more than in a graph, as another point shows: held device time less that, not below
+    the busy time and not above itself."""
+    held = {"wall_us": 40, "issue_us": 40, "device_us": 10}
+    facts = {"device_method": "held", "profile": {"launches": launches}}
+    other = {**held, "replay_us": 8, "facts": {"device_method": "held", "profile": {"launches": 2}}}
+    given = {**held, "busy_us": busy_us, "facts": facts}
+    store = write_store(tmp_path, runs=[{**other, "point_id": "other"}, {**given, "point_id": "given"}])
+    with open_store(store) as connection:
+        (told,) = connection.sql("SELECT without_overhead_us, gain FROM bounds WHERE point_id = 'given'").fetchall()
+    assert told == pytest.approx((left_us, 40 / left_us))
 
 
 def test_roof_time_adds_the_operations(bounds: dict[str, dict[str, Any]]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from given import write_store
 
 from analysis import open_store
+from runner.statistics import t_quantile
 
 ALIKE = {"facts": {"profile": {"launch_sequence": "mm add"}}}
 
@@ -124,6 +125,16 @@ def test_sweeps_that_differ_widen_the_shared_issue_time(tmp_path: Path) -> None:
         assert two.sql(query).fetchall() == [(20, pytest.approx(26))]
     with open_store(write_store(tmp_path / "one", runs=first)) as one:
         assert one.sql(query).fetchall() == [(20, 20)]
+
+
+def test_one_sweep_is_worth_as_many_runs_as_its_points_have(tmp_path: Path) -> None:
+    """Three points measured twice, 4 % apart: what a worker does to one point it does to all, and there were two."""
+    runs = [run(size, issue, 5, sweep_id="a", **ALIKE) for size in (8, 16, 32) for issue in (19.6, 20.4)]
+    with open_store(write_store(tmp_path, runs=runs)) as connection:
+        ((issue, high),) = connection.sql("SELECT issue_us, issue_us_high FROM _issue_times").fetchall()
+    assert issue == 20
+    share = math.pi / (2 * 2 + math.pi - 2)  # of the variance of one run, for the median of two
+    assert high == pytest.approx(20 * math.exp(t_quantile(3) * math.log(20.4 / 19.6) * math.sqrt(share / 2)))
 
 
 def test_settings_part_points_that_launch_the_same(tmp_path: Path) -> None:

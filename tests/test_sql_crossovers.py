@@ -92,7 +92,7 @@ def _rows(connection: Any, query: str) -> list[dict[str, Any]]:
         ("left out", "found", 90.51, 64, 128, "90.51 (64 to 128)"),
         ("one left", "unknown", None, None, None, "unknown"),
         ("none left", "unknown", None, None, None, "unknown"),
-        ("no margin", "bracketed", None, 32, 64, "between 32 and 64"),
+        ("no margin", "found", 45.25, 32, 64, "45.25 (32 to 64)"),
         ("no margin, far", "bracketed", None, 32, 256, "between 32 and 256"),
     ],
 )
@@ -133,7 +133,7 @@ def test_status_and_interval(
         ("left out", "one change of side; 2 failed or skipped points left out"),
         ("one left", "only one point was measured; 1 failed or skipped point left out"),
         ("none left", "no point was measured; 2 failed or skipped points left out"),
-        ("no margin", "a margin beside the crossing has no value"),
+        ("no margin", "one change of side, in the middle of its bracket: a margin beside it has no value"),
     ],
 )
 def test_reason(crossovers: dict[str, dict[str, Any]], name: str, reason: str) -> None:

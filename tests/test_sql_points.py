@@ -58,6 +58,30 @@ def test_the_spread_between_runs_is_that_about_each_point(tmp_path: Path) -> Non
     assert intervals["other"] == (100, 120)
 
 
+def test_wall_times_differ_as_their_larger_term_does(tmp_path: Path) -> None:
+    """Three points of a host 1.3 times apart, three of a device 1.01 times apart: each single run has its side's."""
+    host = [{"issue_us": wall, "device_us": 5, "wall_us": wall} for wall in (20, 26)]
+    device = [{"issue_us": 20, "device_us": wall, "wall_us": wall} for wall in (100, 101)]
+    runs = [
+        {**run, "point_id": f"{place} {run['issue_us'] > run['device_us']}"}
+        for place in range(3)
+        for run in [*host, *device]
+    ]
+    alone = [{**host[0], "point_id": "host"}, {**device[0], "point_id": "device"}]
+    spreads = "SELECT quantity, sd_frac FROM _spread WHERE quantity LIKE 'wall%' ORDER BY quantity"
+    with open_store(write_store(tmp_path, runs=[*runs, *alone])) as connection:
+        found = dict(connection.sql(spreads).fetchall())
+        highs = dict(connection.sql("SELECT point_id, wall_us_high FROM points WHERE ok_runs = 1").fetchall())
+    sd = {"wall": math.log(1.01) / math.sqrt(2), "wall by the host": math.log(1.3) / math.sqrt(2)}
+    assert found == pytest.approx(sd)
+    assert highs == pytest.approx(
+        {
+            "host": 20 * math.exp(t_quantile(3) * sd["wall by the host"]),
+            "device": 100 * math.exp(t_quantile(3) * sd["wall"]),
+        }
+    )
+
+
 def test_facts_are_unfolded(tmp_path: Path) -> None:
     """Rare facts become columns; what is missing or torn is NULL."""
     facts = {

@@ -136,6 +136,35 @@ def test_gains_rest_on_other_points(tmp_path: Path) -> None:
     assert (rows["odd"]["achieved_gain"], rows["odd"]["gain_error"]) == (pytest.approx(5), pytest.approx(-0.5))
 
 
+def test_a_predicted_gain_stops_at_the_busy_time(tmp_path: Path) -> None:
+    """The gap of a launch is 1 us, yet the device was seen busy 9 of its 10 us; without a gap nothing is taken off."""
+    given = {f"p{each}": point(size=each + 2) for each in range(12)}
+    rows = truth_of(tmp_path / "gap", given | {"busy": point(busy_us=9, size=99)})
+    assert rows["busy"]["predicted_gain"] == pytest.approx(20 / 9)
+    assert truth_of(tmp_path / "alone", {"alone": point()})["alone"]["predicted_gain"] == pytest.approx(20 / 10)
+
+
+@pytest.mark.parametrize(
+    ("replay_us", "side"), [(8, "overhead-bound"), (19, "undecided"), (28, "device"), (None, None)]
+)
+def test_the_replay_as_a_check(tmp_path: Path, replay_us: float | None, side: str | None) -> None:
+    """Held against an issue time of 20 us, undecided within 10 %."""
+    assert truth_of(tmp_path, {"p": point(replay_us=replay_us)})["p"]["replay_side"] == side
+
+
+def bursts(issue_half_us: float) -> list[dict[str, object]]:
+    """Samples of two rounds: bursts of a step of 20 us, and half as long ones."""
+    times = {"issue": 20.0, "issue_half": issue_half_us}
+    return [
+        {"quantity": quantity, "round": each, "position": each, "value": value}
+        for quantity, value in times.items()
+        for each in range(2)
+    ]
+
+
+SHORT = {"law": [0.92, 0.91, 0.93]}
+SLOWER = "the start of a burst costs extra: half as long ones took 20.0 % more a step"
+
 EXPLAINED: dict[str, tuple[Row, str | None]] = {
     "holds": (point(facts={"law": [1.04, 1.03, 1.05]}), None),
     "contended": (point(facts={"law": [1.08, 1.07, 1.09], "host_contended": True}), "something else used the host"),
@@ -151,6 +180,10 @@ EXPLAINED: dict[str, tuple[Row, str | None]] = {
         "the clock was lowered: sw_power_cap",
     ),
     "open": (point(facts={"law": [1.08, 1.07, 1.09]}), "none known"),
+    "burst": (point(facts=SHORT, samples=bursts(24.0)), SLOWER),
+    "burst of too little": (point(facts=SHORT, samples=bursts(21.0)), "none known"),
+    "burst, but above the law": (point(facts={"law": [1.08, 1.07, 1.09]}, samples=bursts(24.0)), "none known"),
+    "burst, but device": (device_bound(facts=SHORT, samples=bursts(24.0)), "none known"),
     "medians": (point(wall_us=21.4), "none known"),
 }
 

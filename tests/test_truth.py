@@ -15,6 +15,7 @@ from truth_given import ROOFS, Row, around, device_bound, fused, point
 
 from analysis.__main__ import main
 from analysis.truth import MET, MISSED, UNMEASURED, Compared, Search, chance_of, gather, targets
+from analysis.truth_report import in_words
 
 NAMES = (
     "no disagreement farther than 10 % from a crossing",
@@ -143,7 +144,10 @@ def test_what_was_not_measured_is_not_missed(tmp_path: Path, capsys: pytest.Capt
         store = store_of(tmp_path / name, runs)
         assert set(states(store).values()) == {UNMEASURED}
         assert main(["truth", "--store", str(store)]) == 0
-        assert "no series was searched twice" in capsys.readouterr().out
+        told = capsys.readouterr().out
+        assert "no series was searched twice" in told
+        assert ("Nothing was checked" in told) is (name == "empty")
+        assert "No decided check disagrees" not in told
 
 
 def test_the_cpu_is_told_but_has_no_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,16 +177,17 @@ def search(status: str, value: float | None, low: float | None, high: float | No
     [
         (("found", 100, 95, 105), ("found", 104, 101, 108), True, 0.04),
         (("found", 100, 95, 105), ("found", 110, 106, 114), False, 0.1),
-        (("found", 100, 95, 105), ("above", None, 104, None), True, None),
-        (("found", 100, 95, 105), ("above", None, 120, None), False, None),
+        (("found", 100, 95, 105), ("bracketed", None, 90, 100), True, None),
+        (("found", 100, 95, 105), ("above", None, 104, None), False, None),
         (("below", None, None, 8), ("below", None, None, 16), True, None),
-        (("found", 100, 95, 105), ("unknown", None, None, None), None, None),
+        (("above", None, 64, None), ("below", None, None, 128), False, None),
+        (("found", 100, 95, 105), ("several", None, 64, 128), False, None),
+        (("several", None, 64, 128), ("several", None, 64, 128), False, None),
+        (("found", 100, 95, 105), ("unknown", None, None, None), False, None),
     ],
 )
-def test_overlap(
-    first: tuple[Any, ...], second: tuple[Any, ...], overlap: bool | None, difference: float | None
-) -> None:
-    """Intervals may be open on one side; a search without one cannot be compared."""
+def test_overlap(first: tuple[Any, ...], second: tuple[Any, ...], overlap: bool, difference: float | None) -> None:
+    """Two intervals, or both beyond the same end of the range; a search without an interval overlaps none."""
     pair = Compared(search(*first), search(*second))
     assert pair.overlap is overlap
     assert pair.difference == (None if difference is None else pytest.approx(difference))
@@ -226,3 +231,49 @@ def test_the_report_names_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
     assert "NVIDIA H200, a CPU, torch 2.11" in report
     assert "| matmul_add size=90 fp32 eager | overhead-bound | device | 1.05 |" in report
     assert "| matmul_add size=101 fp32 eager | 21.6 | 20 | 10 | none known | 8 % |" in report
+
+
+def report_of(folder: Path, runs: list[Row]) -> str:
+    """The report of these runs, its lines as one."""
+    return in_words(gather(store_of(folder, runs))).replace("\n", " ")
+
+
+def test_the_report_says_what_was_decided(tmp_path: Path) -> None:
+    """Rows add up to the points; undecided checks far from a crossing are told, and the replay has its own band."""
+    open_slopes = {"host_slope": around(0.6, 0.5), "device_slope": around(0.4, 0.5)}
+    near = {"wall_us": 20, "device_us": 20, "replay_us": 19, "margin": around(1.0, 0.05)}
+    waiting = device_bound(size=92, wall_us=45, host_slope=around(1.1), device_slope=around(0.8), replay_us=None,
+                           facts={"blocking_calls": {"cudaStreamSynchronize": 1}})  # fmt: skip
+    runs = [*checked_points(), point(size=90, **open_slopes), point(size=91, **near), waiting]
+    report = report_of(tmp_path, runs)
+    assert "Of 23 points 21 have a bound and a check that are both decided" in report
+    assert "1 checks are undecided, 1 of them farther than 10 % from the crossing" in report
+    assert "| all | 23 | 1 | 1 | 21 | 0 | 11 | 11 |" in report  # check, bound undecided, agree, disagree, naive
+    assert "| all | 22 | 1 | 0 | 21 | 0 |" in report  # replay
+    assert "wrong on 11 of 22. It can never say serialized; without those points it is wrong on 10 of 21" in report
+
+
+def test_gains_of_overhead_bound_points_are_told_apart(tmp_path: Path) -> None:
+    """Two thirds are within 10 % where overhead binds, though most points of all are."""
+    report = report_of(tmp_path, [*checked_points(), *(point(size=100 + each, replay_us=12) for each in range(5))])
+    assert "Of 25 predictions 20 (80 %) are within 10 %" in report
+    assert "Of the 15 overhead-bound ones 10 (66.67 %) are within 10 %" in report
+
+
+def test_points_above_their_roof_are_named(tmp_path: Path) -> None:
+    """1024 FLOPs an element in less than the roof allows; the slower ones are not named."""
+    report = report_of(tmp_path, [fused(512, 1, 700), fused(1024, 1, 1200)])
+    assert "1 of these points lie above 105 % of the roof" in report
+    named = "intensity size=65536 fp32 compile=true workload.ops=1024 workload.reads=1"
+    assert f"| {named} | compute-bound | fp32 FLOP/s | 114.5 % |" in report
+    assert "lie above" not in report_of(tmp_path / "slower", [fused(512, 1, 700), fused(1024, 1, 1390)])
+
+
+def test_a_search_without_an_interval_is_told(tmp_path: Path) -> None:
+    """A second search that sees the order change twice counts against the target, and the report says so."""
+    facts = {"search": {"axis": "size", "low": 64, "high": 4096, "multiple": 1}, "device_method": "held"}
+    shared = {"sweep_id": "s2", "dtype": "fp16", "facts": facts, "host_slope": None}
+    again = [device_bound(size=1500, **shared), *searched("s2", 1620, 1710)]
+    runs = [*checked_points(), *searched("s1", 1600, 1700), *again]
+    assert "In 1 of 1 series a search gave no interval; that counts as no overlap" in report_of(tmp_path, runs)
+    assert states(tmp_path)[NAMES[6]] == MISSED

@@ -39,6 +39,7 @@ WALLS: dict[str, tuple[dict[str, Any], float, float, float | None]] = {
     "no device time": ({"wall_us": 30, "issue_us": 30}, 2, 1, None),
     "cpu, faster work": ({**CPU, "wall_us": 104, "floor_us": 4}, 1, 2, 54),
     "cpu, faster host": ({**CPU, "wall_us": 104, "floor_us": 4}, 2, 1, 102),
+    "cpu, a slower device and no work": ({**CPU, "wall_us": 3.8, "floor_us": 4}, 1, 0.01, 3.8),
     "cpu without floor": ({**CPU, "wall_us": 104}, 1, 2, None),
 }  # fmt: skip
 
@@ -143,8 +144,8 @@ def test_crossovers_move_along_their_curve(tmp_path: Path) -> None:
         told = in_words(connection, 8, 1)
     assert (row["then_status"], row["then_value"]) == ("below", None)
     assert told == [
-        "With a host 8 and a device 1 times as fast 1 of 2 bounds move; a step takes 2.5 times less (median of 2; 1 to "
-        "4).",
+        "With a host 8x as fast and the same device 1 of 2 bounds move; a step becomes 2.5x as fast (median of 2; 1x "
+        "to 4x).",
         "The crossover of matmul_add fp32 eager along size moves from 141 (100 to 200) to below 100.",
     ]
 
@@ -163,7 +164,7 @@ def test_the_command_prints_words_and_a_table(tmp_path: Path, capsys: pytest.Cap
     store = str(write_store(tmp_path, runs=SERIES))
     assert main(["whatif", "--host", "8", "--store", store]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("With a host 8 and a device 1 times as fast 1 of 2 bounds move")
+    assert lines[0].startswith("With a host 8x as fast and the same device 1 of 2 bounds move")
     assert lines[3].split()[:3] == ["workload", "size", "dtype"] and lines[4].split()[1] == "100"
     assert main(["whatif", "crossovers", "--device", "2", "--store", store, "--format", "json"]) == 0
     captured = capsys.readouterr()
@@ -171,20 +172,26 @@ def test_the_command_prints_words_and_a_table(tmp_path: Path, capsys: pytest.Cap
     assert "moves from" in captured.err
 
 
-@pytest.mark.parametrize("factor", ["0", "-1", "nan", "inf", "fast"])
-def test_a_factor_is_a_number_above_zero(factor: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("factor", ["0", "-1", "nan", "inf", "fast", "1e-308", "1e9"])
+def test_a_factor_is_a_number_within_reason(factor: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Anything else is one line and exit code 1."""
     with pytest.raises(SystemExit) as end:
         main(["whatif", f"--host={factor}"])
     assert end.value.code == 1
-    assert f"argument --host: {factor}: allowed is a number above 0" in capsys.readouterr().err
+    assert f"argument --host: {factor}: allowed is a number from 0.001 to 1000" in capsys.readouterr().err
+
+
+def test_a_time_of_nothing_stays_nothing(tmp_path: Path) -> None:
+    """A wall time of 0 is some other program's; it moves to no number, and nothing fails."""
+    row = moved(tmp_path, {**CPU, "wall_us": 0, "floor_us": 0}, 2, 1)
+    assert row["wall_us"] == 0 and row["bound"] in ("unknown", "overhead-bound", "balanced")
 
 
 def test_an_empty_store_moves_nothing(tmp_path: Path) -> None:
     """No point: a sentence, and no rows."""
     with open_whatif(tmp_path, 2, 1) as connection:
         assert rows_of(connection, "whatif_bounds") == []
-        assert in_words(connection, 2, 1) == ["With a host 2 and a device 1 times as fast 0 of 0 bounds move."]
+        assert in_words(connection, 2, 1) == ["With a host 2x as fast and the same device 0 of 0 bounds move."]
 
 
 def test_every_column_is_documented_and_every_grain_stated(tmp_path: Path) -> None:

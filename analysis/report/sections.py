@@ -294,7 +294,8 @@ def _cold(tables: Tables, places: dict[str, str]) -> Section:
 
 def _perturbation(tables: Tables) -> Section:
     title = "Profiled against unprofiled host time"
-    rows = [row for row in tables.perturbation if row.get("profiled_host_us") and row.get("unprofiled_host_us")]
+    told = ("profiled_host_us", "unprofiled_host_us", "perturbation")
+    rows = [row for row in tables.perturbation if all(row.get(name) for name in told)]
     if not rows:
         why = "No point has host times both with and without the profiler; the doctor says whether profiling works."
         return Section("perturbation", title, [html.missing(why, "python -m runner doctor")])
@@ -334,7 +335,7 @@ def _law_sentence(row: Row, places: dict[str, str]) -> str:
     ]
     held = (
         f"On {places.get(row['environment_id'], row['environment_id'])} wall = max(issue, device) holds within 5 % on "
-        f"{row['points_within']} of {theme.plural(row['points'], 'point')} ({100 * row['within_frac']:.0f} %), "
+        f"{row['points_within']} of {theme.plural(row['points'], 'point')} ({100 * row['within_frac']:.1f} %), "
         f"off by {theme.number(100 * abs(row['worst_deviation']))} % at worst ({row['worst_point']})"
     )
     return f"{theme.listed([held, *checks])}."

@@ -1,17 +1,18 @@
 -- Grain: one row a launch group of at least three points with an issue time.
 -- Issue time is a property of what a step launches: the median over the points. Its interval is that of a median, by the
 -- robust spread of the points, and by how much sweeps differ where several measured the group: by their spread in the
--- environment, else it reaches to the farthest of them.
+-- environment, else it reaches to the farthest of them. One sweep is worth as many runs as its most repeated point has:
+-- each came from a worker of its own, and what a worker does to one point it does to all.
 CREATE TABLE _issue_times AS
 WITH issues AS (
-    SELECT environment_id, launch_group, issue_us
+    SELECT environment_id, launch_group, issue_us, ok_runs
     FROM points
     JOIN _launch_points USING (point_id, environment_id)
     WHERE issue_us > 0
 ),
 pooled AS (
     SELECT environment_id, launch_group, any_value(middle) AS issue_us, count(*) AS points,
-        median(abs(ln(issue_us / middle))) / 0.6745 AS sd_frac
+        max(ok_runs) AS runs, median(abs(ln(issue_us / middle))) / 0.6745 AS sd_frac
     FROM issues
     JOIN (
         SELECT environment_id, launch_group, median(issue_us) AS middle
@@ -35,12 +36,14 @@ reaching AS (
         coalesce(
             _t_quantile(s.dof) * s.sd_frac * sqrt(_median_share(b.sweeps)),
             b.farthest,
+            _t_quantile(r.dof) * r.sd_frac * sqrt(_median_share(p.runs)),
             0
         ) AS apart,
         sqrt(among * among + apart * apart) AS reach
     FROM pooled AS p
     LEFT JOIN between_sweeps AS b USING (environment_id, launch_group)
     LEFT JOIN _spread AS s ON s.environment_id = p.environment_id AND s.quantity = 'issue of sweeps'
+    LEFT JOIN _spread AS r ON r.environment_id = p.environment_id AND r.quantity = 'issue'
 )
 SELECT
     environment_id, launch_group, points, sd_frac,

@@ -5,7 +5,7 @@ CREATE MACRO _finite(x) AS CASE WHEN isfinite(x::DOUBLE) THEN x::DOUBLE END;
 
 -- A number as text with 3 significant digits.
 CREATE MACRO _number(x) AS CASE
-    WHEN x IS NULL THEN NULL
+    WHEN x IS NULL OR isnan(x::DOUBLE) THEN NULL
     WHEN isinf(x::DOUBLE) THEN 'infinity'
     WHEN abs(x) >= 1000 THEN format('{:.0f}', round(x::DOUBLE, 2 - floor(log10(abs(x)))::INTEGER))
     WHEN abs(x) >= 100 THEN format('{:.0f}', x::DOUBLE)
@@ -83,6 +83,13 @@ CREATE MACRO _normal_below(x) AS 1 - exp(-x * x / 2) / sqrt(2 * pi()) * list_sum
         {'power': 4, 'factor': -1.821255978}, {'power': 5, 'factor': 1.330274429}
     ]
 ]);
+
+-- What is left of the device's time without launches by the host, each of which costs it gap_us more than one in a graph:
+-- never below what it was seen busy, never above the device's time. An unknown gap is 0.
+CREATE MACRO _without_launches(device_us, busy_us, launches, gap_us) AS CASE
+    WHEN device_us IS NOT NULL
+        THEN least(device_us, greatest(device_us - coalesce(gap_us * launches, 0), coalesce(busy_us, 0)))
+END;
 
 -- A logarithm, or NULL where there is none.
 CREATE MACRO _log(x) AS CASE WHEN x > 0 THEN ln(x::DOUBLE) END;

@@ -1,9 +1,12 @@
 -- Grain: one row an ok run and time (or margin) that it has.
+-- A wall time differs between runs as the issue time does where the host binds the point, and as the device time does
+-- elsewhere: the spread of the two is not one.
 CREATE TABLE _run_times AS
 WITH unfolded AS (
     SELECT
         point_id,
         environment_id,
+        device <> 'cpu' AND median(issue_us) OVER runs_of_point > median(device_us) OVER runs_of_point AS host_binds,
         unnest([
             {'quantity': 'wall', 'value': wall_us, 'low': wall_us_low, 'high': wall_us_high},
             {'quantity': 'issue', 'value': issue_us, 'low': issue_us_low, 'high': issue_us_high},
@@ -16,10 +19,12 @@ WITH unfolded AS (
         ], recursive := true)
     FROM stg_runs
     WHERE status = 'ok'
+    WINDOW runs_of_point AS (PARTITION BY point_id, environment_id)
 )
 SELECT
-    * REPLACE (coalesce(low, "value") AS low, coalesce(high, "value") AS high),
-    CASE WHEN "value" > 0 THEN CASE WHEN low > 0 THEN ln(high / low) / 2 ELSE ln(high / "value") END END AS own_reach
+    * EXCLUDE (host_binds) REPLACE (coalesce(low, "value") AS low, coalesce(high, "value") AS high),
+    CASE WHEN "value" > 0 THEN CASE WHEN low > 0 THEN ln(high / low) / 2 ELSE ln(high / "value") END END AS own_reach,
+    CASE WHEN quantity = 'wall' AND host_binds THEN 'wall by the host' ELSE quantity END AS differs_as
 FROM unfolded
 WHERE "value" IS NOT NULL;
 
@@ -28,4 +33,6 @@ COMMENT ON COLUMN _run_times.quantity IS 'wall, issue, device, replay, single, b
 COMMENT ON COLUMN _run_times."value" IS 'Median of the run; microseconds, margin as it is.';
 COMMENT ON COLUMN _run_times.low IS 'Low end of its 95 % interval.';
 COMMENT ON COLUMN _run_times.high IS 'High end of its 95 % interval.';
+COMMENT ON COLUMN _run_times.differs_as IS
+    'Quantity whose spread between runs is that of the time: its own, or `wall by the host` where issue > device.';
 COMMENT ON COLUMN _run_times.own_reach IS 'Half the width of the interval, on logarithms; NULL for a value not above zero.';

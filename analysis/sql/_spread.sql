@@ -1,11 +1,12 @@
--- Grain: one row an environment and quantity of which a point has several ok runs; `issue of sweeps` is the pooled issue
--- time of a launch group, which several sweeps may have measured.
+-- Grain: one row an environment and quantity of which a point has several ok runs; `wall by the host` is that of points
+-- that issue longer than the device works, `wall` that of all others; `issue of sweeps` is the pooled issue time of a
+-- launch group, which several sweeps may have measured.
 -- Standard deviation of the logarithm of a run about the mean of its point, over all points. A run farther away than 5
 -- robust standard deviations counts as if it lay there: a few wild runs must not widen every interval, but what happens
 -- to one run in twenty must.
 CREATE TABLE _spread AS
 WITH logs AS (
-    SELECT environment_id, quantity, point_id, ln("value") AS log FROM _run_times WHERE "value" > 0
+    SELECT environment_id, differs_as AS quantity, point_id, ln("value") AS log FROM _run_times WHERE "value" > 0
     UNION ALL
     SELECT environment_id, 'issue of sweeps', launch_group, ln(issue_us) FROM _sweep_issues
 ),

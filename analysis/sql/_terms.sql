@@ -70,11 +70,13 @@ SELECT
     CASE
         WHEN is_cpu THEN CASE WHEN has_ratio THEN work_us END
         WHEN replay_us IS NOT NULL THEN replay_us
-        WHEN device_method = 'held' AND device_us IS NOT NULL THEN device_us
+        WHEN device_method = 'held' AND device_us IS NOT NULL
+            THEN _without_launches(device_us, busy_us, launches, graph_gap_us)
         ELSE busy_us + launch_gap_us * launches
     END AS without_overhead_us
 FROM ratios
-LEFT JOIN _launch_gaps USING (environment_id);
+LEFT JOIN _launch_gaps USING (environment_id)
+LEFT JOIN _graph_gaps AS g ON g.environment_id = ratios.environment_id AND g.half IS NULL;
 
 COMMENT ON VIEW _terms IS
     'One row a point and environment: overhead and work of a step, their ratio, the step without overhead.';
@@ -104,4 +106,5 @@ COMMENT ON COLUMN _terms.margin_high IS 'High end of margin; without rounds high
 COMMENT ON COLUMN _terms.blocks IS 'A synchronizing call was seen inside the step.';
 COMMENT ON COLUMN _terms.blocking_names IS 'Names of the synchronizing calls.';
 COMMENT ON COLUMN _terms.without_overhead_us IS
-    'The step without overhead: replay_us, else held device_us, else busy_us + gap x launches; on the CPU work_us.';
+    'The step without overhead: replay_us, else held device_us less what its launches cost beyond those in a graph, else
+    busy_us + gap x launches; on the CPU work_us.';

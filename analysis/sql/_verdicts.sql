@@ -28,7 +28,9 @@ SELECT
         WHEN is_cold THEN 'cold'
         WHEN wall_us IS NULL THEN 'no times'
         WHEN is_cpu AND floor_us IS NULL THEN 'no floor'
-        WHEN is_cpu AND NOT has_ratio THEN 'noise'
+        WHEN is_cpu AND NOT has_ratio AND coalesce(work_us_high, work_us) < coalesce(floor_us_low, floor_us)
+            THEN 'noise'
+        WHEN is_cpu AND NOT has_ratio THEN 'hidden'
         WHEN NOT is_cpu AND (device_us IS NULL OR device_us <= 0) THEN 'no device time'
         WHEN NOT is_cpu AND issue_us IS NULL
             AND NOT blocks AND least_excess > 1.10 THEN 'by the law'
@@ -54,6 +56,7 @@ SELECT
         WHEN rule = 'device' AND device_kind = 'memory' THEN 'memory-bound'
         WHEN rule = 'device' THEN 'device-bound'
         WHEN rule IN ('balanced', 'serialized') THEN rule
+        WHEN rule = 'hidden' THEN 'balanced'
         ELSE 'unknown'
     END AS bound
 FROM evidence;

@@ -5,11 +5,9 @@ CREATE TABLE bounds AS
 WITH judged AS (
     SELECT
         * REPLACE (
-            CASE WHEN rule = 'by the law' THEN wall_us / device_us WHEN rule <> 'noise' THEN margin END AS margin,
-            CASE WHEN rule = 'by the law' THEN wall_us_low / device_us_high WHEN rule <> 'noise' THEN margin_low
-            END AS margin_low,
-            CASE WHEN rule = 'by the law' THEN wall_us_high / device_us_low WHEN rule <> 'noise' THEN margin_high
-            END AS margin_high
+            CASE WHEN rule = 'by the law' THEN wall_us / device_us ELSE margin END AS margin,
+            CASE WHEN rule = 'by the law' THEN wall_us_low / device_us_high ELSE margin_low END AS margin_low,
+            CASE WHEN rule = 'by the law' THEN wall_us_high / device_us_low ELSE margin_high END AS margin_high
         ),
         CASE WHEN bound <> 'unknown' THEN wall_us / nullif(without_overhead_us, 0) END AS gain,
         CASE
@@ -39,6 +37,7 @@ reasoned AS (
             WHEN 'no times' THEN 'no time was measured' || coalesce(': ' || _fact(reasons, 'wall_us'), '')
             WHEN 'no floor' THEN 'no floor was measured' || coalesce(': ' || _fact(reasons, 'floor_us'), '')
             WHEN 'noise' THEN 'the work is within the noise of the floor'
+            WHEN 'hidden' THEN 'the noise hides whether the work is above or below the floor'
             WHEN 'no device time' THEN 'no device time was measured'
                 || coalesce(': ' || _fact(reasons, 'device_us'), '')
             WHEN 'by the law' THEN 'the issue time is unknown'
@@ -92,6 +91,8 @@ SELECT
         WHEN rule = 'overhead' THEN terms_text || ': overhead-bound' || gain_text
         WHEN rule = 'noise' THEN 'A step takes ' || _us(wall_us) || ' and its floor ' || _us(floor_us)
             || ': overhead-bound, the work is within the noise'
+        WHEN rule = 'hidden' THEN 'A step takes ' || _us(wall_us) || ' and its floor ' || _us(floor_us)
+            || ': balanced, the noise hides whether the work is above or below it'
         WHEN rule = 'by the law' THEN 'A step takes ' || _us(wall_us) || ' although the device needs ' || _us(device_us)
             || ' and nothing in it waits: overhead-bound' || gain_text
         WHEN rule = 'serialized' THEN 'A step takes ' || _us(wall_us) || ', more than its issue time of '

@@ -1,8 +1,9 @@
 -- Grain: one row a series.
 -- Exactly one change of side gives a crossover: on a straight line through the nearest decided points and the balanced
 -- ones between them, on the logarithms of axis and margin, and never narrower than its bracket (low, high), which reaches
--- over balanced points right beside it. A margin that falls more than three times as much as it does beside the change is
--- a step: kernels change with size.
+-- over balanced points right beside it. Where either margin has no logarithm (on the CPU a work within its noise), it is
+-- the middle of the bracket on that of the axis. A margin that falls more than three times as much as it does beside the
+-- change is a step: kernels change with size.
 -- A bracket wider than 2 x has no value. It has the search that narrows it, as has a value that lies more than 2 % and
 -- more than one multiple from an end of its bracket.
 CREATE VIEW crossovers AS
@@ -16,9 +17,10 @@ WITH crossed AS (
             WHEN changes = 0 AND ok_points < 2 THEN 'unknown'
             WHEN changes = 0 AND first_side = 1 THEN 'above'
             WHEN changes = 0 THEN 'below'
-            WHEN change_high <= 2 * change_low AND margin_at_low > 0 AND margin_at_high > 0 THEN 'found'
+            WHEN change_high <= 2 * change_low AND change_low > 0 THEN 'found'
             ELSE 'bracketed'
         END AS status,
+        coalesce(margin_at_low > 0 AND margin_at_high > 0, false) AS has_margins,
         CASE WHEN changes > 0 THEN change_low WHEN status = 'above' THEN last_decided END AS low,
         CASE WHEN changes > 0 THEN change_high WHEN status = 'below' THEN first_decided END AS high
     FROM _series
@@ -28,6 +30,7 @@ valued AS (
         *,
         CASE WHEN status = 'found' THEN exp(
             CASE
+                WHEN NOT has_margins THEN (ln(low) + ln(high)) / 2
                 WHEN fitted_log BETWEEN ln(near_low) AND ln(near_high) THEN fitted_log
                 ELSE ln(near_low)
                     + (ln(near_high) - ln(near_low)) * ln(margin_at_low) / (ln(margin_at_low) - ln(margin_at_high))
@@ -66,8 +69,9 @@ SELECT
                 || ', but points beyond them are not decided'
             WHEN status = 'above' THEN 'every decided point is overhead-bound'
             WHEN status = 'below' THEN 'every decided point is bound by the device'
-            WHEN status = 'bracketed' AND high <= 2 * low THEN 'a margin beside the crossing has no value'
             WHEN status = 'bracketed' THEN 'the bracket is wider than 2 x'
+            WHEN NOT has_margins
+                THEN 'one change of side, in the middle of its bracket: a margin beside it has no value'
             ELSE 'one change of side'
         END,
         CASE WHEN changes = 1 AND first_side = -1 THEN 'overhead binds above the crossing, the device below it' END,
@@ -109,7 +113,8 @@ FROM judged;
 COMMENT ON VIEW crossovers IS
     'One row a series: where along its axis the overhead stops binding. The axis that varies is NULL itself.';
 COMMENT ON COLUMN crossovers."value" IS
-    'Value of the axis at which overhead and work are equal, by a straight line on logarithms; only where status is found.';
+    'Value of the axis at which overhead and work are equal, by a straight line on logarithms, or the middle of the bracket
+    where a margin beside it has no value; only where status is found.';
 COMMENT ON COLUMN crossovers.low IS
     'Value of the axis at the nearest decided point below the crossing and below balanced points beside it.';
 COMMENT ON COLUMN crossovers.high IS

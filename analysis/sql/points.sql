@@ -11,9 +11,9 @@ WITH latest AS (
 ),
 medians AS (
     SELECT
-        point_id,
-        environment_id,
-        quantity,
+        r.point_id,
+        r.environment_id,
+        r.quantity,
         count(*) AS runs,
         median("value") AS "value",
         min(low) AS low,
@@ -25,9 +25,9 @@ medians AS (
             ) * sqrt(_median_share(count(*)))
         END AS reach,
         any_value(sd_frac) IS NOT NULL AND reach IS NOT NULL AS has_spread
-    FROM _run_times
-    LEFT JOIN _spread USING (environment_id, quantity)
-    GROUP BY point_id, environment_id, quantity
+    FROM _run_times AS r
+    LEFT JOIN _spread AS s ON s.environment_id = r.environment_id AND s.quantity = differs_as
+    GROUP BY r.point_id, r.environment_id, r.quantity
 ),
 intervals AS (
     SELECT * REPLACE (

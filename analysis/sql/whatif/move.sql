@@ -15,11 +15,11 @@ CREATE OR REPLACE TEMP MACRO _taking_turns(t, issue, device, host_speed, device_
 UPDATE stg_runs
 SET
     wall_us = moved_run.wall_us,
-    wall_us_low = stg_runs.wall_us_low * moved_run.wall_us / stg_runs.wall_us,
-    wall_us_high = stg_runs.wall_us_high * moved_run.wall_us / stg_runs.wall_us,
+    wall_us_low = stg_runs.wall_us_low * moved_run.wall_us / nullif(stg_runs.wall_us, 0),
+    wall_us_high = stg_runs.wall_us_high * moved_run.wall_us / nullif(stg_runs.wall_us, 0),
     single_us = moved_run.single_us,
-    single_us_low = stg_runs.single_us_low * moved_run.single_us / stg_runs.single_us,
-    single_us_high = stg_runs.single_us_high * moved_run.single_us / stg_runs.single_us,
+    single_us_low = stg_runs.single_us_low * moved_run.single_us / nullif(stg_runs.single_us, 0),
+    single_us_high = stg_runs.single_us_high * moved_run.single_us / nullif(stg_runs.single_us, 0),
     issue_us = stg_runs.issue_us / host_speed,
     issue_us_low = stg_runs.issue_us_low / host_speed,
     issue_us_high = stg_runs.issue_us_high / host_speed,
@@ -63,7 +63,9 @@ FROM (
             * REPLACE (
                 CASE
                     WHEN host_speed = device_speed THEN wall_us / host_speed
-                    WHEN device = 'cpu' THEN floor_us / host_speed + (wall_us - floor_us) / device_speed
+                    WHEN device = 'cpu' -- work below zero is noise of the floor, which is the host's
+                        THEN (floor_us + least(0, wall_us - floor_us)) / host_speed
+                            + greatest(0, wall_us - floor_us) / device_speed
                     WHEN has_terms AND blocking_calls IS NOT NULL
                         THEN _taking_turns(wall_us, issue_us, device_us, host_speed, device_speed)
                     WHEN has_terms

@@ -87,8 +87,10 @@ class Grid(BasicSweeper):
     def sweep(self, arguments: list[str]) -> Any:
         """Hand all points to the launcher, each override list once."""
         assert self.launcher is not None and self.config is not None
-        if (axis := OmegaConf.select(self.config, "search.axis")) is not None:
-            raise HydraException(f"search.axis={axis}: this sweeper does not search; write hydra/sweeper=crossover")
+        preset = OmegaConf.select(self.config, "search.axis")
+        asked = [each for each in arguments if each.startswith("search.")] or [f"search.axis={preset}"] * bool(preset)
+        if asked:
+            raise HydraException(f"{asked[0]}: this sweeper does not search; write hydra/sweeper=crossover")
         points = self._points(arguments)
         if isinstance(self.launcher, Workers):
             return self.launcher.launch(points, initial_job_idx=0)
