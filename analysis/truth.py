@@ -30,7 +30,8 @@ ABOVE_ROOF = 1.05
 
 SERIES = (
     "concat_ws(' ', workload, 'size=' || size, dtype, 'batch=' || batch, "
-    "CASE WHEN compile = 'false' THEN 'eager' ELSE 'compile=' || compile END, nullif(_settings(params), ''))"
+    "CASE WHEN compile = 'false' THEN 'eager' ELSE 'compile=' || compile END, "
+    "CASE WHEN compile <> 'false' AND dynamic <> 'false' THEN 'dynamic=' || dynamic END, nullif(_settings(params), ''))"
 )
 
 
@@ -116,10 +117,11 @@ def gather(folder: str | Path) -> Evidence:
         environments = [row for row in _rows(connection, "FROM environments") if row["environment_id"] in used]
         sweeps = _rows(
             connection,
-            "SELECT sweep_id, any_value(search->>'$.axis') AS axis FROM stg_runs "
-            "WHERE search IS NOT NULL GROUP BY sweep_id ORDER BY sweep_id",
+            "SELECT sweep_id, any_value(search->>'$.axis') AS axis, any_value((search->>'$.low')::DOUBLE) AS low, "
+            "any_value((search->>'$.high')::DOUBLE) AS high "
+            "FROM stg_runs WHERE search IS NOT NULL GROUP BY sweep_id ORDER BY sweep_id",
         )
-    found = [each for sweep in sweeps for each in _searched(folder, sweep["sweep_id"], sweep["axis"])]
+    found = [each for sweep in sweeps for each in _searched(folder, **sweep)]
     return Evidence(points, pairs, above, environments, _compared(found))
 
 
@@ -148,8 +150,11 @@ def _rows(connection: Any, query: str, **given: object) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
-def _searched(folder: str | Path, sweep_id: str, axis: str) -> list[tuple[str, Search]]:
-    """What a search found for each of its series, with the series' environment."""
+def _searched(folder: str | Path, sweep_id: str, axis: str, low: float, high: float) -> list[tuple[str, Search]]:
+    """What a search found for each of its series, with the series' environment.
+
+    A series of which it has not measured both ends itself goes on where an earlier command stopped, and is left out.
+    """
     query = f"""
         WITH counted AS (
             SELECT environment_id, {SERIES} AS series, count(*) AS points, sum(runs)::BIGINT AS runs
@@ -157,13 +162,14 @@ def _searched(folder: str | Path, sweep_id: str, axis: str) -> list[tuple[str, S
             JOIN (SELECT point_id, environment_id, runs FROM bounds) USING (point_id, environment_id)
             WHERE axis = $axis
             GROUP BY ALL
+            HAVING min(axis_value) <= $low AND max(axis_value) >= $high
         ),
         crossed AS (FROM crossovers SELECT *, {SERIES} AS series WHERE axis = $axis)
         SELECT environment_id, series, status, "value", low, high, counted.points, runs
         FROM crossed JOIN counted USING (environment_id, series)
     """
     with open_store(folder, sweep_id=sweep_id) as connection:
-        rows = _rows(connection, query, axis=axis)
+        rows = _rows(connection, query, axis=axis, low=low, high=high)
     return [(row.pop("environment_id"), Search(sweep_id, axis=axis, **row)) for row in rows]
 
 

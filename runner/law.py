@@ -164,6 +164,8 @@ def _verdict(runs: Sequence[Run], spreads: Mapping[str, Spread | None], issues: 
         blocked=combined([run.times.blocked for run in runs], None),
         blocks=any(run.times.blocks for run in runs),
     )
+    if times.floor is not None and any(run.times.wall and run.times.margin is None for run in runs):
+        times = replace(times, margin=None)  # such a run had no work above zero: the others must not speak for it
     sequence = _sequence(runs)
     pooled = _with_issue(times, issues.get(sequence)) if sequence else times
     return decide(pooled, _least_excess([run.times for run in runs]) if times.issue else None)

@@ -412,3 +412,10 @@ def as_run(run: dict[str, Any]) -> Run:
     blocks = bool(facts.get("blocking_calls"))
     sequence = facts["profile"]["launch_sequence"]
     return Run(run["size"], Times(**times, margin=margin, blocks=blocks), sequence, run["sweep_id"])
+
+
+def test_runs_without_work_have_a_say() -> None:
+    """On a CPU a run whose work is not above zero has no margin; the one run that has one does not decide alone."""
+    without = Run(16, Times(wall=near(5), floor=near(4)))
+    ((_, verdict),) = judged([without, without, Run(16, Times(wall=near(9), floor=near(4), margin=near(0.8)))])
+    assert verdict.bound != "device-bound"

@@ -38,7 +38,7 @@ def checked_points() -> list[Row]:
 
 def searched(sweep_id: str, low: int, high: int) -> list[Row]:
     """The two nearest points of a search for one series, fp16."""
-    facts = {"search": {"axis": "size", "low": 64, "high": 4096, "multiple": 1}, "device_method": "held"}
+    facts = {"search": {"axis": "size", "low": low, "high": high, "multiple": 1}, "device_method": "held"}
     shared = {"sweep_id": sweep_id, "dtype": "fp16", "facts": facts, "host_slope": None}
     return [point(size=low, **shared), device_bound(size=high, **shared)]
 
@@ -167,6 +167,15 @@ def test_searches_are_judged_by_their_own_runs(tmp_path: Path) -> None:
     assert pair.difference is not None and 0 < pair.difference < 0.02
 
 
+def test_what_goes_on_where_a_search_stopped_is_no_second_search(tmp_path: Path) -> None:
+    """A command that did not measure both ends itself has only confirmed what an earlier one found."""
+    facts = {"search": {"axis": "size", "low": 1600, "high": 1700, "multiple": 1}, "device_method": "held"}
+    runs = [run for run in good_runs() if run.get("sweep_id") != "s2"]
+    resumed = [run for run in searched("s2", 1600, 1700) if run["size"] == 1700]
+    assert resumed and resumed[0]["facts"]["search"] == facts["search"]
+    assert gather(store_of(tmp_path, [*runs, *resumed])).searches == []
+
+
 def search(status: str, value: float | None, low: float | None, high: float | None) -> Search:
     """A search's answer."""
     return Search("s", "a series", "size", status, value, low, high, 7, 9)
@@ -271,7 +280,7 @@ def test_points_above_their_roof_are_named(tmp_path: Path) -> None:
 
 def test_a_search_without_an_interval_is_told(tmp_path: Path) -> None:
     """A second search that sees the order change twice counts against the target, and the report says so."""
-    facts = {"search": {"axis": "size", "low": 64, "high": 4096, "multiple": 1}, "device_method": "held"}
+    facts = {"search": {"axis": "size", "low": 1500, "high": 1710, "multiple": 1}, "device_method": "held"}
     shared = {"sweep_id": "s2", "dtype": "fp16", "facts": facts, "host_slope": None}
     again = [device_bound(size=1500, **shared), *searched("s2", 1620, 1710)]
     runs = [*checked_points(), *searched("s1", 1600, 1700), *again]

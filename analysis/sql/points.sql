@@ -85,6 +85,7 @@ combined AS (
             FILTER (ok) AS larger_us,
         median(CASE WHEN issue_us IS NOT NULL AND device_us > 0
             THEN coalesce(wall_us_low, wall_us) / greatest(issue_us, device_us) END) FILTER (ok) AS excess,
+        count(margin) FILTER (ok) = count(wall_us) FILTER (ok) OR any_value(device) <> 'cpu' AS all_have_margins,
         median(blocked_us) FILTER (ok) AS blocked_us,
         min(blocked_us_low) FILTER (ok) AS blocked_us_low,
         max(blocked_us_high) FILTER (ok) AS blocked_us_high,
@@ -110,7 +111,10 @@ SELECT
         c.host_slope AS host_slope, c.host_slope_low AS host_slope_low, c.host_slope_high AS host_slope_high,
         c.device_slope AS device_slope, c.device_slope_low AS device_slope_low,
         c.device_slope_high AS device_slope_high,
-        t.margin AS margin, t.margin_low AS margin_low, t.margin_high AS margin_high
+        -- on the CPU a run has no margin where its work is not above zero: the others alone would speak for the work
+        CASE WHEN all_have_margins THEN t.margin END AS margin,
+        CASE WHEN all_have_margins THEN t.margin_low END AS margin_low,
+        CASE WHEN all_have_margins THEN t.margin_high END AS margin_high
     ),
     c.larger_us,
     c.excess,
