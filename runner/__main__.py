@@ -40,7 +40,8 @@ def _ended() -> int:
     """The exit code, with all that was printed read, or what reads it gone."""
     try:
         code = main()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by whoever started this
+            sys.stdout.flush()
         return code
     except BrokenPipeError:  # as in `| head`, which has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -52,7 +52,8 @@ def test_time_left_follows_what_points_have_taken() -> None:
 def row(status: str = "ok", **changes: object) -> dict[str, object]:
     """A row as far as progress looks at it."""
     return {"status": status, "reason": "because", "facts": "{}", "samples": [], "device_us": None, "wall_us": None,
-            "floor_us": None, "margin": None, "warmup": "true", "issue_us": None, **changes}  # fmt: skip
+            "floor_us": None, "margin": None, "warmup": "true", "issue_us": None, "blocked_us": None,
+            **changes}  # fmt: skip
 
 
 def test_counts_are_what_the_exit_code_is_made_of(capsys: pytest.CaptureFixture[str]) -> None:
