@@ -286,10 +286,6 @@ def _synchronous(
     wall_steps = timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock))
     floor_steps = timing.steps_for(timing.WALL_SPAN_US / 2, timing.wall_us(floor, 10, device, clock))
 
-    def sustained(each: Step, steps: int) -> float:
-        timing.repeat(each, min(3, steps // 4))
-        return timing.wall_us(each, steps, device, clock)
-
     def on_one_thread() -> float:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -299,9 +295,10 @@ def _synchronous(
         finally:
             torch.set_num_threads(threads)
 
-    quantities: dict[str, Take] = {"wall": partial(sustained, step, wall_steps), "floor": on_one_thread}
+    quantities: dict[str, Take] = {"wall": partial(_warm_wall_us, step, wall_steps, device, clock)}
+    quantities["floor"] = on_one_thread
     if doubled is not None:
-        quantities["doubled"] = partial(sustained, doubled, max(1, wall_steps // 2))
+        quantities["doubled"] = partial(_warm_wall_us, doubled, max(1, wall_steps // 2), device, clock)
     rounds = take_rounds(quantities, ("wall", "floor"), task.target, clock)
     facts["reasons"] = dict(ONE_TIME)
     if doubled is None:
@@ -309,17 +306,18 @@ def _synchronous(
     return rounds
 
 
+def _warm_wall_us(step: Step, steps: int, device: Device, clock: Clock) -> float:
+    """timing.wall_us behind a few steps that find their data where another quantity has left it."""
+    timing.repeat(step, min(3, steps // 4))
+    return timing.wall_us(step, steps, device, clock)
+
+
 def _without_floor(task: Task, step: Step, device: Device, clock: Clock, facts: dict[str, Any]) -> Rounds:
     """wall alone, on a device where every call returns when its work is done."""
     steps = timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock))
-
-    def wall() -> float:
-        timing.repeat(step, min(3, steps // 4))
-        return timing.wall_us(step, steps, device, clock)
-
     unknown = "a step of your own has no size at which it is known to do nothing"
     facts["reasons"] = {**ONE_TIME, "floor_us": unknown, "doubled_us": doubling.refusal(task.point)}
-    return take_rounds({"wall": wall}, ("wall",), task.target, clock)
+    return take_rounds({"wall": partial(_warm_wall_us, step, steps, device, clock)}, ("wall",), task.target, clock)
 
 
 def _asynchronous(
