@@ -20,8 +20,6 @@ from runner.trace import Event, TraceError, join, read_trace
 
 RECORDED = sorted((Path(__file__).parent / "data" / "traces").glob("*.json.gz"))
 FOREIGN = os.environ.get("CROSSOVER_TRACES")
-# Generations that today's names do not cover.
-UNREADABLE = {"kineto_2021-02_resnet50_w0.json.gz", "kineto_gpu_metrics_input.json"}
 
 
 def complete(name: str, ts: Any, dur: Any, cat: str = "cpu_op", tid: Any = 1, **args: Any) -> dict[str, Any]:
@@ -289,20 +287,17 @@ def test_join_renumbers_ids_and_keeps_distinct_steps() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "not valid JSON"),
-        (b'{"traceEvents": [{"ph": "X"', "not valid JSON"),
-        (b"\xff\xfe\xfa", "not valid JSON"),
-        (b"\x1f\x8b\x08\x00", "gzip data .* damaged"),
-        (gzip.compress(b'{"traceEvents": []}' * 50)[:-12], "gzip data .* damaged"),
-        (b"[]", "no list of traceEvents"),
-        (b'{"schema": "chakra"}', "no list of traceEvents"),
-        (b'{"traceEvents": [], "baseTimeNanoseconds": "x"}', "baseTimeNanoseconds is 'x'"),
-        (b'{"traceEvents": [{"ph": "X", "ts": 1, "dur": 1}]}', "name of event 0 is None"),
-        (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1}]}', "dur of event 0 is None"),
-        (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": "now", "dur": 1}]}', "ts of event 0 is 'now'"),
-        (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1e99, "dur": 1}]}', "ts of event 0"),
-        (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": -2}]}', "negative"),
-        (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": 1, "args": [1]}]}', "args of event 0 are list"),
+        (b"", "no traceEvents: it seems to be an empty file"),
+        (b'{"traceEvents": [{"ph": "X"', "no whole event"),
+        (b"\xff\xfe\xfa", "no traceEvents"),
+        (b"\x1f\x8b\x08\x00", "no traceEvents"),
+        (gzip.compress(b'{"traceEvents": []}' * 50)[:-12], "the gzip data ends early"),
+        (b'{"schema": "chakra"}', "no traceEvents"),
+        (b'{"traceEvents": [{"ph": "X", "ts": 1, "dur": 1}]}', "1 of 1 events cannot be used: no name"),
+        (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1}]}', "no duration"),
+        (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": "now", "dur": 1}]}', "time is no number"),
+        (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1e99, "dur": 1}]}', "time out of range"),
+        (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": -2}]}', "negative duration"),
     ],
 )
 def test_refusals_say_what_is_wrong(data: bytes, message: str) -> None:
@@ -336,10 +331,10 @@ def test_gzip_is_told_by_bytes() -> None:
     assert read_trace(plain) == read_trace(gzip.compress(plain))
 
 
-def test_reader_needs_the_standard_library_alone() -> None:
-    """The parent process imports the reader and must stay free of torch, hydra and polars."""
+def test_reader_needs_no_torch() -> None:
+    """The parent process imports the reader and must stay free of torch and hydra."""
     code = (
-        "import sys, runner.trace, runner.window; print({'torch', 'hydra', 'polars', 'omegaconf'} & set(sys.modules))"
+        "import sys, runner.trace, runner.window; print({'torch', 'hydra', 'omegaconf', 'duckdb'} & set(sys.modules))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "set()"
@@ -390,12 +385,12 @@ def test_a_real_profile_is_read_exactly(tmp_path: Path) -> None:
 
 
 def foreign_cases() -> list[dict[str, Any]]:
-    """Lines of expected.jsonl of the traces that today's names cover."""
+    """Lines of expected.jsonl of small traces; tests/test_ingest_corpus.py has all."""
     if FOREIGN is None:
         return []
     lines = (Path(FOREIGN) / "expected.jsonl").read_text().splitlines()
     cases = [json.loads(line) for line in lines]
-    return [case for case in cases if case["file"] not in UNREADABLE and case.get("events", 0) < 100_000]
+    return [case for case in cases if case.get("events", 0) < 20_000]
 
 
 def busy_ns(spans: list[tuple[int, int]]) -> int:
