@@ -50,6 +50,10 @@ class Store:
             self.publish(events, self.folder / "events" / sweep_id / f"{run_id}.parquet")
         return self.publish(run, self.folder / "runs" / sweep_id / f"{run_id}.parquet")
 
+    def write_events(self, sweep_id: str, run_id: str, fill: Callable[[IO[bytes]], object]) -> bool:
+        """Put events of a run that come bit by bit into place, before `write_run` commits them. Raises StoreError."""
+        return self.place(self.folder / "events" / sweep_id / f"{run_id}.parquet", fill)
+
     def live_runs(self, columns: Sequence[str]) -> pl.DataFrame:
         """These columns of all live runs of all sweeps, typed as docs/store.md says; a missing column is null.
 
