@@ -28,6 +28,9 @@ RELATIONS = (
     "axes",
     "samples",
     "events",
+    "audits",
+    "_imports",
+    "_step_kinds",
     "_launch_points",
     "_sweep_issues",
     "_run_times",
@@ -35,8 +38,10 @@ RELATIONS = (
     "points",
     "_issue_times",
     "perturbation",
+    "gaps",
     "steps",
     "kernels",
+    "_import_verdicts",
     "_launch_gaps",
     "_graph_gaps",
     "_roof_times",
@@ -146,7 +151,7 @@ def _parquet_files(folder: Path) -> list[Path]:
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(
+    connection = duckdb.connect(
         config={
             "memory_limit": MEMORY_LIMIT,
             "temp_directory": str(Path(tempfile.gettempdir()) / f"crossover-{os.getpid()}"),
@@ -154,6 +159,9 @@ def _connect() -> duckdb.DuckDBPyConnection:
             "autoload_known_extensions": "false",
         }
     )
+    connection.execute("SET enable_progress_bar = false")  # it would stand in the output of a long query
+    connection.execute("SET asof_loop_join_threshold = 0")  # rows of events are estimated far too low for nested loops
+    return connection
 
 
 def _reader(connection: duckdb.DuckDBPyConnection) -> Callable[[Path], set[str]]:
@@ -185,6 +193,14 @@ def _load(
 def _make(connection: duckdb.DuckDBPyConnection, relations: Iterable[str]) -> None:
     for relation in relations:
         connection.execute((SQL / f"{relation}.sql").read_text(encoding="utf-8"))
+        if relation == "_import_verdicts" and connection.execute("FROM _imports LIMIT 1").fetchall():
+            _judge_imports(connection)
+
+
+def _judge_imports(connection: duckdb.DuckDBPyConnection) -> None:
+    """Fill `_import_verdicts`: the only relation whose making reads events, those of imports."""
+    for part in ("gaps", "steps", "verdicts"):
+        connection.execute((SQL / "imports" / f"{part}.sql").read_text(encoding="utf-8"))
 
 
 def merge_parts(files: Sequence[Path], folder: Path) -> list[Path]:

@@ -1,5 +1,6 @@
 -- Grain: one row a point and environment.
--- The verdict in a word (bound), in numbers (margin, gain) and in words (reason, sentence). The rules are in _verdicts.
+-- The verdict in a word (bound), in numbers (margin, gain) and in words (reason, sentence). The rules are in _verdicts,
+-- those of imported traces, where no time without a profiler is known, in _import_verdicts.
 -- A table: everything below reads it, so it is computed once.
 CREATE TABLE bounds AS
 WITH judged AS (
@@ -26,6 +27,7 @@ WITH judged AS (
             ELSE 'no cost model: no roof was measured for its operations'
         END AS device_reason
     FROM _verdicts
+    WHERE NOT coalesce(source = 'import' AND status = 'ok', false)
 ),
 reasoned AS (
     SELECT
@@ -121,18 +123,37 @@ SELECT
     without_overhead_us, roof_us, flops_share, bytes_share, bytes_roof, flops, bytes, bytes_min, fusion_headroom,
     underfilled_frac, launches, kernels,
     device_method, blocking_calls, host_contended, own_issue_us, issue_points, host_noise
-FROM reasoned;
+FROM reasoned
+UNION ALL BY NAME
+SELECT
+    point_id, environment_id, run_id, p.runs, p.ok_runs,
+    workload, size, dtype, batch, compile, dynamic, warmup, device, params,
+    p.status,
+    v.bound, v.margin, v.margin_low, v.margin_high, v.gain, v.reason, v.sentence,
+    v.overhead_us, v.overhead_us_low, v.overhead_us_high,
+    v.compute_us AS work_us,
+    coalesce(p.busy_us, v.busy_us) AS busy_us, p.busy_us_low, p.busy_us_high,
+    v.blocked_us,
+    v.launches, v.kernels,
+    v.blocking_calls
+FROM points AS p
+JOIN _import_verdicts AS v USING (run_id);
 
 COMMENT ON TABLE bounds IS
     'One row a point and environment: what binds it, by how much, why, and what it would gain without overhead.';
 COMMENT ON COLUMN bounds.run_id IS 'Latest ok run of the point, else its latest run.';
+COMMENT ON COLUMN bounds.bound IS
+    'overhead-bound, compute-bound, memory-bound, device-bound, serialized, balanced or unknown; of an imported trace also
+    input-bound and communication-bound.';
 COMMENT ON COLUMN bounds.margin IS
-    'overhead / work, above 1 the overhead binds; without an issue time wall / device; NULL where it has no meaning.';
+    'overhead / work, above 1 the overhead binds; without an issue time wall / device; NULL where it has no meaning. Of an
+    import the overhead is the profiled host time / 1.75, the low and high end that / 3.2 and that as it is.';
 COMMENT ON COLUMN bounds.confidence IS
     'Probability that the margin lies on the side of 1 that it is said to, its interval read as a normal one on logarithms;
-    NULL without a margin.';
+    NULL without a margin, and for imports, whose interval is no measured one.';
 COMMENT ON COLUMN bounds.gain IS
-    'wall_us / without_overhead_us: how many times less a step would take if the overhead went away; NULL = unknown.';
+    'wall_us / without_overhead_us: how many times less a step would take if the overhead went away; NULL = unknown. Of an
+    overhead-bound import the profiled step over its computing time, an upper limit.';
 COMMENT ON COLUMN bounds.issue_us IS
     'Host time to issue one step, that of all points that launch the same where there are three; microseconds.';
 COMMENT ON COLUMN bounds.issue_us_low IS 'Low end of the 95 % interval of issue_us.';

@@ -16,6 +16,7 @@ SELECT
     unprofiled_host_us,
     coalesce(profiled_host_us / unprofiled_host_us, perturbation) AS perturbation,
     CASE
+        WHEN source = 'import' THEN 'imported: nothing was timed without a profiler'
         WHEN profiled_host_us IS NULL THEN coalesce(profile_reason, 'no profiled host time')
         WHEN unprofiled_host_us IS NULL THEN coalesce(_fact(reasons, 'issue_us'), 'no steady host time')
     END AS reason

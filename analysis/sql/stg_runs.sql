@@ -43,7 +43,8 @@ raw AS (
             },
             "law": ["DOUBLE"], "doubled_us": ["DOUBLE"], "work_share": ["DOUBLE"], "search": "JSON",
             "host_contended": "BOOLEAN", "peak_bytes": "BIGINT", "host": "VARCHAR", "device_uuid": "VARCHAR",
-            "device_index": "BIGINT", "artifacts": {"trace": "VARCHAR", "table": "VARCHAR"}
+            "device_index": "BIGINT", "artifacts": {"trace": "VARCHAR", "table": "VARCHAR"},
+            "import": "JSON", "audit": "JSON", "steps": "JSON"
         }') AS fact
     FROM (FROM typed UNION ALL BY NAME FROM files_runs)
 )
@@ -139,7 +140,10 @@ SELECT
     fact.device_uuid AS device_uuid,
     fact.device_index AS device_index,
     fact.artifacts.trace AS trace_path,
-    fact.artifacts.table AS table_path
+    fact.artifacts.table AS table_path,
+    fact."import"::VARCHAR AS imported,
+    fact.audit::VARCHAR AS audit,
+    fact.steps::VARCHAR AS step_facts
 FROM raw
 WHERE run_id IS NOT NULL;
 
@@ -275,3 +279,6 @@ COMMENT ON COLUMN stg_runs.device_uuid IS 'UUID of the card; an attribute, never
 COMMENT ON COLUMN stg_runs.device_index IS 'Index of the card; an attribute, never identity.';
 COMMENT ON COLUMN stg_runs.trace_path IS 'Chrome trace of the run, below the store.';
 COMMENT ON COLUMN stg_runs.table_path IS 'Profiler table of the run, below the store.';
+COMMENT ON COLUMN stg_runs.imported IS 'JSON object of the file that an import read; NULL = measured here. See audits.';
+COMMENT ON COLUMN stg_runs.audit IS 'JSON object of what an import read, kept, repaired and lost. See audits.';
+COMMENT ON COLUMN stg_runs.step_facts IS 'JSON object of how the steps of an imported trace were found. See audits.';
