@@ -16,6 +16,7 @@ from analysis.store import StoreError, first_line, open_store
 
 STORE = Path("outputs/store")
 REPORT = Path("outputs/report.html")
+POINT = "id of a point or run, a unique beginning of one, or filters: workload=matmul_add size=64"
 NARROWED = 3
 """Crossings for which a search is printed; the column has all."""
 FASTEST = 1000.0
@@ -86,6 +87,17 @@ VIEWS = {
         "run_id, name, grid, block, registers_per_thread AS registers, shared_memory_bytes, calls, median_us, "
         "total_us, occupancy, waves",
     ),
+    "gaps": View(
+        "when and why the device did no work in a trace",
+        "run_id, device, start_ns",
+        "run_id, device, step, round(dur_ns / 1e3, 3) AS dur_us, cause, detail, next_event_id, launch_id",
+    ),
+    "audits": View(
+        "what an import read of each file, and what it set aside, repaired or lost",
+        "file, run_id",
+        "file, events, kept, set_aside, repaired, lost_events, device_events, unlinked, overlapping, outside_steps, "
+        "before_launch, suspiciously_long, step_method, steps, rank, line",
+    ),
     "perturbation": View(
         "host time with and without the profiler",
         f"{ORDER}, run_id",
@@ -140,6 +152,14 @@ def parser() -> argparse.ArgumentParser:
     for name in ("host", "device"):
         told = f"how many times as fast a {name} (1)"
         whatif.add_argument(f"--{name}", type=_factor, default=1.0, metavar="TIMES", help=told)
+    trace = _add(commands, "trace", "the events of a point as a Chrome trace, for Perfetto", _run_trace, formats=False)
+    trace.add_argument("point", nargs="+", metavar="POINT", help=POINT)
+    trace.add_argument("--open", action="store_true", help="serve it to ui.perfetto.dev in the browser")
+    compare = _add(commands, "compare", "two profiled points side by side", _run_compare, formats=True)
+    for side in ("a", "b"):
+        compare.add_argument(side, metavar=side.upper(), help=f"{POINT}; several filters in one pair of quotes")
+    compare.add_argument("--by", choices=["step", "operator", "kernel"], help="one table, whole (15 rows of each)")
+    compare.add_argument("--shapes", action="store_true", help="tell operators apart by their input shapes")
     query = _add(commands, "sql", "the result of a query; DESCRIBE runs lists columns", _run_sql, formats=True)
     query.add_argument("query", help="a query over the relations above, events and samples")
     report = _add(commands, "report", "one HTML file that needs no network", _run_report, formats=False)
@@ -248,6 +268,30 @@ def _run_whatif(given: argparse.Namespace) -> int:
         if given.format == "table":
             query = _without_empty_columns(connection, query)
         write_rows(connection, query, given.format, given.path)
+    return WELL
+
+
+def _run_trace(given: argparse.Namespace) -> int:
+    from analysis.naming import named_run
+    from analysis.perfetto import show
+    from analysis.trace import default_path, export
+
+    with open_store(given.store) as connection:
+        run = named_run(connection, " ".join(given.point))
+        path = given.path or default_path(run)
+        events = export(connection, run, path)
+    print(path)
+    print(f"{events} events of run {run.run_id} ({run.label})", file=sys.stderr)
+    return WELL if not given.open or show(path) else NOTHING_DONE
+
+
+def _run_compare(given: argparse.Namespace) -> int:
+    from analysis.compare import in_words, prepare, write
+
+    with open_store(given.store) as connection:
+        runs = prepare(connection, given.a, given.b, given.shapes)
+        print("\n".join(in_words(connection, runs)), file=sys.stdout if _on_stdout(given) else sys.stderr)
+        write(connection, given.by, given.format, given.path)
     return WELL
 
 
