@@ -17,6 +17,7 @@ import pytest
 from analysis.report import main_series, write_png, write_report
 from analysis.report.answer import answer
 from analysis.report.files import replace_file
+from analysis.report.imports import in_units
 from analysis.report.sections import MOST_ROWS, sections
 from analysis.report.series import Series, cold_points, compile_pairs, series_of
 from analysis.report.tables import Tables, read
@@ -366,3 +367,175 @@ def test_contention_stands_beside_the_answer(tmp_path: Path, contended: bool | N
     with open_store(write_store(tmp_path / "store", runs=runs)) as connection:
         page = write_report(connection, tmp_path / "report.html").read_text()
     assert ("2 of 2 points were measured while something else used the host." in page) is (contended is True)
+
+
+# --- imported traces --------------------------------------------------------------------------------------------------
+
+
+def imported(workload: str, method: str = "profiler", kinds: Any = None, **changes: Any) -> dict[str, Any]:
+    """A run as the import writes it: no axes, no times; by default its steps are the profiler's."""
+    found: dict[str, Any] = {"method": method, "kinds": kinds or [{"kind": "ProfilerStep", "steps": [[0, 99]]}]}
+    audit = {"line": changes.pop("line", "9 events: 8 kept")}
+    rank: dict[str, Any] = {name: changes.pop(name) for name in ("rank", "world_size") if name in changes}
+    axes: dict[str, Any] = dict.fromkeys(("size", "dtype", "compile", "dynamic", "warmup", "device"))
+    facts: dict[str, Any] = {"import": {"file": f"{workload}.json.gz"}, "audit": audit, "steps": found, **rank}
+    return {"source": "import", "workload": workload, "point_id": workload, **axes, "facts": facts, **changes}
+
+
+def profiled_steps(
+    run_id: str, wall_us: int, busy_us: int, steps: int, kernel: str = "gemm", mark: str = "ProfilerStep#0"
+) -> list[dict[str, Any]]:
+    """Events of steps that follow each other: a mark, a launch at its start, and a kernel that ends with it."""
+    events: list[dict[str, Any]] = []
+    for step in range(steps):
+        start, wall, busy = 1000 * step * wall_us, 1000 * wall_us, 1000 * busy_us
+        common = {"run_id": run_id, "step": step, "pid": "1", "tid": "1", "ts_ns": start, "is_device": False}
+        launch = {"name": "cudaLaunchKernel", "category": "cuda_runtime", "dur_ns": 2000, "event_id": 3 * step + 1}
+        work = {"name": kernel, "category": "kernel", "is_device": True, "device": 0, "stream": 7, "dur_ns": busy}
+        events.append(common | {"name": mark, "category": "user_annotation", "dur_ns": wall, "event_id": 3 * step})
+        events.append(common | launch)
+        events.append(
+            common | work | {"ts_ns": start + wall - busy, "launch_id": 3 * step + 1, "event_id": 3 * step + 2}
+        )
+    return events
+
+
+IDLE = {"workload": "idle", "run_id": "r000", "environment_id": "card"}
+BUSY = {"workload": "busy", "run_id": "r001", "environment_id": "card"}
+CARD = {"environment_id": "card", "device": "cuda", "device_name": "NVIDIA B200"}
+SWEEP = ["series", "map", "compile", "cold", "perturbation", "law"]
+
+
+def page_of(folder: Path, **rows: Any) -> str:
+    """The report of a store of these rows."""
+    with open_store(write_store(folder / "store", **rows)) as connection:
+        return write_report(connection, folder / "report.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def traces_page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of three imported traces: one whose device mostly idles, one that is busy, one without device work."""
+    events = [*profiled_steps("r000", 10_000, 500, steps=3), *profiled_steps("r001", 1000, 990, steps=4)]
+    events += [event for event in profiled_steps("r002", 100, 50, steps=2) if not event["is_device"]]
+    runs = [imported(**IDLE, rank=1, world_size=8), imported(**BUSY), imported("host", environment_id="card")]
+    return page_of(tmp_path_factory.mktemp("traces"), runs=runs, events=events, environments=[CARD])
+
+
+def trace_row(page: str, workload: str) -> list[str]:
+    """The cells of a trace in the table of imported traces, as text."""
+    rows = re.findall(r"<tr>.*?</tr>", section(page, "imports"), re.DOTALL)[1:]
+    cells = [[words(cell) for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)] for row in rows]
+    (row,) = [row for row in cells if row[0].split()[0] == workload]
+    return row
+
+
+def test_of_imports_alone_what_only_a_sweep_fills_is_left_out(traces_page: str) -> None:
+    """Neither a section nor an entry of the contents nor a command asks for a sweep."""
+    anchors = re.findall(r'<section id="(\w+)"', traces_page)
+    assert anchors == ["answer", "imports", "points", "environment"]
+    assert re.findall(r'<li><a href="#(\w+)"', traces_page) == anchors
+    assert "python -m runner -m" not in words(traces_page[traces_page.index("<main>") : traces_page.index("</main>")])
+
+
+def test_the_answer_of_imports_counts_bounds_and_tells_the_most_idle(traces_page: str) -> None:
+    """Traces of each bound, then the verdict on the one with most idle time, with its time in milliseconds."""
+    text = words(section(traces_page, "answer"))
+    assert "The store holds 3 imported traces: 1 overhead-bound, 1 device-bound and 1 unknown." in text
+    assert "Idle time is longest in idle, taken on NVIDIA B200: 19.0 ms between" in text
+    assert "Of a profiled step of 10.0 ms (ProfilerStep, median of 3) the device is busy 5.00 %" in text
+
+
+def test_one_imported_trace_is_answered_by_its_sentence(tmp_path: Path) -> None:
+    """Where the verdict is unknown the reason stands in the answer."""
+    page = page_of(tmp_path, runs=[imported("host")])
+    text = words(section(page, "answer"))
+    assert "The store holds one imported trace, host, taken on env. Unknown: the trace has neither" in text
+
+
+def test_a_trace_is_a_row_with_steps_share_cause_and_audit(traces_page: str) -> None:
+    """What bounds, steps, gaps and audits say of a trace, in the units that read best."""
+    assert trace_row(traces_page, "idle") == [
+        "idle idle.json.gz rank 1 of 8",
+        "O overhead-bound",
+        "3 × ProfilerStep",
+        "10.0 ms",
+        "5.00 %",
+        "host late 100 % of 19.0 ms",
+        "9 events: 8 kept",
+    ]
+
+
+def test_what_a_trace_does_not_tell_is_unknown(traces_page: str) -> None:
+    """Without device work there is no busy share, never 0 or 100 %, and no cause of idle time."""
+    assert trace_row(traces_page, "host")[1:6] == ["? unknown", "2 × ProfilerStep", "100 µs", "–", "–"]
+
+
+def test_kinds_of_step_are_told_apart(tmp_path: Path) -> None:
+    """The kind that takes most of the time stands first; of a window it is said that no step was found."""
+    kinds = [{"kind": "A", "steps": [[0, 0]]}, {"kind": "B", "steps": [[1, 3]]}]
+    runs = [imported("two", method="sequence", kinds=kinds)]
+    runs += [imported("none", method="window", kinds=[{"kind": "window", "steps": [[0, 9]]}])]
+    events = [*profiled_steps("r000", 100, 50, steps=4), *profiled_steps("r001", 100, 50, steps=1)]
+    page = page_of(tmp_path, runs=runs, events=events)
+    assert trace_row(page, "two")[2] == "3 × sequence B 1 × sequence A"
+    assert trace_row(page, "none")[2] == "none found, all of the trace"
+
+
+def test_an_imported_row_says_where_its_host_time_is_from(traces_page: str) -> None:
+    """No column is called issue, the estimate says what it is made of, and the gain that it is an upper limit."""
+    text = words(section(traces_page, "points"))
+    assert "issue" not in text
+    assert "5.71 ms 3.12 to 10.0 from the profiled host" in text
+    assert "≤ 20.0×" in text
+    assert "nothing was timed without a profiler" in text
+
+
+def test_a_sweep_answers_before_the_traces_beside_it(tmp_path: Path) -> None:
+    """Every section stands, the sweep leads, and no sweep is asked of the card that traces alone are from."""
+    runs = [warm(64, 18, 18, 5), warm(4096, 220, 20, 220), imported(**{**IDLE, "run_id": "trace"})]
+    page = page_of(tmp_path, runs=runs, events=profiled_steps("trace", 10_000, 500, steps=3), environments=[CARD])
+    expected = ["answer", *SWEEP, "imports", "points", "failed", "environment"]
+    assert re.findall(r'<section id="(\w+)"', page) == expected
+    leading, other = re.findall(r'<p class="(answer.*?)">(.*?)</p>', section(page, "answer"))
+    assert leading[0] == "answer" and "the overhead stops binding" in leading[1]
+    assert other[0] == "answer other" and "one imported trace, idle, taken on NVIDIA B200" in other[1]
+    swept, trace = "18.0 µs 17.7 to 18.3 5.00 µs", "5.71 ms 3.12 to 10.0 from the profiled host"
+    assert swept in words(section(page, "points")) and trace in words(section(page, "points"))
+
+
+def test_imported_traces_beyond_the_limit_are_counted() -> None:
+    """The table of traces ends at its limit, and the page says where the others are listed."""
+    trace: dict[str, Any] = dict.fromkeys(("size", "dtype", "batch", "compile", "warmup", "params"))
+    trace |= {"environment_id": "env", "workload": "rank", "status": "ok", "bound": "unknown"}
+    rows = [trace | {"run_id": f"r{number}", "point_id": f"p{number}"} for number in range(MOST_ROWS + 2)]
+    found = sections(Tables(rows, (), (), (), (), (), (), (), imports=rows))
+    (shown,) = [each for each in found if each.anchor == "imports"]
+    markup = "".join(part for part in shown.parts if isinstance(part, str))
+    assert markup.count("<tr>") == MOST_ROWS + 1
+    assert "2 more traces are not shown here; python -m analysis audits --format csv lists all." in words(markup)
+
+
+def test_hostile_text_of_a_trace_stays_text(tmp_path: Path) -> None:
+    """Names of files, steps and kernels and the audit line that hold markup add no element."""
+    kinds = [{"kind": HOSTILE, "steps": [[0, 9]]}]
+    runs = [imported(HOSTILE, kinds=kinds, method="annotation", line=HOSTILE, environment_id=HOSTILE)]
+    page = page_of(tmp_path, runs=runs, events=profiled_steps("r000", 100, 50, steps=3, kernel=HOSTILE, mark=HOSTILE))
+    tags = [tag for tag, _ in parsed(page).attributes]
+    assert tags.count("script") == 3
+    assert "img" not in tags
+    for anchor in ("answer", "imports", "points"):
+        assert words(HOSTILE.replace("<", "&lt;")) in words(section(page, anchor))
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("for 1180000 us of a step", "for 1.18 s of a step"),
+        ("5990 us and 50.0 us", "5.99 ms and 50.0 µs"),
+        ("0.372 us, 0 us", "0.372 µs, 0 µs"),
+        ("1.2.3 us v5 us 1e-05 us us", "1.2.3 us v5 us 1e-05 us us"),
+    ],
+)
+def test_times_of_a_sentence_are_shown_in_units_that_read_well(told: str, shown: str) -> None:
+    """Microseconds become milliseconds or seconds; what only looks like a time is left alone."""
+    assert in_units(told) == shown

@@ -14,6 +14,7 @@ from analysis.report import write_report
 from analysis.store import open_store
 from tests.figures import cold, h200_store, warm
 from tests.given import write_store
+from tests.test_report import imported, profiled_steps
 
 pytestmark = pytest.mark.browser
 
@@ -142,3 +143,18 @@ def test_an_empty_store_makes_a_quiet_page(browser: Browser, tmp_path: Path) -> 
     opened = Opened(browser, write_report(open_store(write_store(tmp_path / "store")), tmp_path / "report.html"))
     assert opened.said == []
     assert opened.page.locator(".missing").count() >= 9
+
+
+def test_hostile_traces_do_not_run(browser: Browser, tmp_path: Path) -> None:
+    """Markup in names of files, steps and kernels and in audit lines is shown as text, and the page fits a phone."""
+    runs = [imported(HOSTILE, "annotation", [{"kind": HOSTILE, "steps": [[0, 9]]}], line=HOSTILE)]
+    events = profiled_steps("r000", 100, 50, steps=3, kernel=HOSTILE, mark=HOSTILE)
+    store = write_store(tmp_path / "store", runs=runs, events=events)
+    opened = Opened(browser, write_report(open_store(store), tmp_path / "report.html"))
+    assert "owned" not in opened.page.title()
+    assert opened.page.locator("img").count() == 0
+    assert opened.said == []
+    assert opened.requests == [opened.url]
+    assert opened.page.locator("#imports tbody td").last.inner_text() == HOSTILE
+    opened.page.set_viewport_size({"width": 380, "height": 800})
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 380

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis import charts, marks, theme
 from analysis.charts import Chart
-from analysis.report import html
+from analysis.report import html, imports
 from analysis.report.answer import answer, environment_names, main_axis
 from analysis.report.series import COLD, EAGER, Series, cold_points, compile_pairs, series_of, twin_key, warm_twins
 from analysis.report.tables import Tables
@@ -25,6 +25,7 @@ MOST_SERIES = 60
 MOST_SEARCHES = 6
 ALL_SERIES = "python -m analysis crossovers"
 ALL_POINTS = "python -m analysis bounds --format csv"
+ALL_IMPORTS = "python -m analysis audits --format csv"
 SIZES = "size=64,256,1024,4096"
 
 
@@ -46,20 +47,33 @@ class Section:
 
 
 def sections(tables: Tables) -> list[Section]:
-    """Every section of the report, each with its content or with the reason why there is none."""
+    """Every section of the report, each with its content or with the reason why there is none.
+
+    Where nothing but traces was imported, what only a sweep can fill is left out.
+    """
     series = series_of(tables.crossovers, tables.bounds)
     places = environment_names(_environments(tables))
+    swept = [] if tables.only_imports else _swept(tables, series, places)
+    traces = [_imports(tables, places)] if tables.imports else []
     return [
-        _answer(series, places),
+        _answer(tables, series, places),
+        *swept,
+        *traces,
+        _points(tables, places),
+        *([] if tables.only_imports and not _unmeasured(tables) else [_failed(tables, places)]),
+        _environment(tables, places),
+    ]
+
+
+def _swept(tables: Tables, series: Sequence[Series], places: dict[str, str]) -> list[Section]:
+    """The sections that a sweep alone can fill."""
+    return [
         _series(series, places),
         _map(series, places),
         _compile(tables, places),
         _cold(tables, places),
         _perturbation(tables),
         _law(tables, places),
-        _points(tables, places),
-        _failed(tables, places),
-        _environment(tables, places),
     ]
 
 
@@ -73,18 +87,27 @@ def _environments(tables: Tables) -> list[Row]:
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 
-def _answer(series: Sequence[Series], places: dict[str, str]) -> Section:
+def _answer(tables: Tables, series: Sequence[Series], places: dict[str, str]) -> Section:
+    """Each environment's answer, the one with most points first, and below them that of the imported traces."""
     counts = Counter(each.crossing["environment_id"] for each in series for _ in each.points)
-    order = sorted(places, key=lambda place: -counts[place])
+    asked = [environment for environment in places if environment not in _only_imported(tables)]
     parts = []
-    for rank, environment in enumerate(order):
+    for rank, environment in enumerate(sorted(asked, key=lambda place: -counts[place])):
         ours = [each for each in series if each.crossing["environment_id"] == environment]
         kind = "answer" if rank == 0 else "answer other"
         parts.append(html.paragraph(" ".join(answer(ours, places[environment])), kind))
         parts += _contention(ours)
+    if tables.imports:
+        parts.append(html.paragraph(imports.answer(tables.imports, places), "answer other" if parts else "answer"))
     if not parts:
         parts.append(html.missing("The store holds no points.", f"python -m runner -m {SIZES} compile=false,true"))
     return Section("answer", "The answer", parts)
+
+
+def _only_imported(tables: Tables) -> set[object]:
+    """Environments of which the store holds imported traces only: no sweep of them can be asked for an answer."""
+    swept = {row["environment_id"] for row in tables.bounds if row["run_id"] not in tables.imported}
+    return {row["environment_id"] for row in tables.imports} - swept
 
 
 def _contention(series: Sequence[Series]) -> list[str]:
@@ -344,6 +367,15 @@ def _law_sentence(row: Row, places: dict[str, str]) -> str:
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
+def _imports(tables: Tables, places: dict[str, str]) -> Section:
+    rows = imports.ordered(tables.imports)[:MOST_ROWS]
+    several = len({row["environment_id"] for row in tables.imports}) > 1
+    lines = [imports.cells(row, places.get(row["environment_id"], "") if several else "") for row in rows]
+    rest = _left_out(len(tables.imports) - len(rows), "traces", ALL_IMPORTS)
+    table = html.table("Imported traces", imports.HEADS, lines)
+    return Section("imports", "Imported traces", [html.paragraph(imports.READING, "reading"), table, *rest])
+
+
 def _points(tables: Tables, places: dict[str, str]) -> Section:
     rows = [row for row in tables.bounds if row.get("status") == "ok"]
     if not rows:
@@ -351,15 +383,37 @@ def _points(tables: Tables, places: dict[str, str]) -> Section:
         return Section("points", "All points", [html.missing(why, f"python -m runner -m {SIZES}")])
     names = _placed_names(rows, places)
     ordered = sorted(rows, key=_reading_order)
-    heads = ["series", "size", "bound", "wall", "issue / floor", "device / work", "overhead ÷ work", "gain", "in words"]
-    lines = [_point_cells(row, names) for row in ordered[:MOST_ROWS]]
-    words = (
-        "Times are microseconds to seconds a step, each with its 95 % interval; gain is how many times less a step "
-        "would take without overhead. Click a heading to sort."
-    )
+    overhead = "host, estimated" if tables.only_imports else "issue / floor"
+    heads = ["series", "size", "bound", "wall", overhead, "device / work", "overhead ÷ work", "gain", "in words"]
+    imported = tables.imported
+    lines = [(_import_cells if row["run_id"] in imported else _point_cells)(row, names) for row in ordered[:MOST_ROWS]]
     rest = _left_out(len(rows) - len(lines), "points", ALL_POINTS)
     table = html.table("All points that were measured", heads, lines)
-    return Section("points", "All points", [html.paragraph(words, "reading"), table, *rest])
+    return Section("points", "All points", [html.paragraph(_points_reading(tables), "reading"), table, *rest])
+
+
+def _points_reading(tables: Tables) -> str:
+    measured = (
+        "Times are microseconds to seconds a step, each with its 95 % interval; gain is how many times less a step "
+        "would take without overhead."
+    )
+    said = [*([] if tables.only_imports else [measured]), *([imports.TIMES] if tables.imports else [])]
+    return " ".join([*said, "Click a heading to sort."])
+
+
+def _import_cells(row: Row, name: Callable[[Row], str]) -> list[html.Cell]:
+    """The cells of an imported trace, which say that its host time is no issue time and its gain an upper limit."""
+    cells = _point_cells({**row, "sentence": imports.in_units(row.get("sentence") or "")}, name)
+    host, gain = cells[_OVERHEAD], cells[_GAIN]
+    if row.get("overhead_us") is not None:
+        cells[_OVERHEAD] = replace(host, html=f"{host.html}<small>from the profiled host</small>")
+    if row.get("gain") is not None:
+        cells[_GAIN] = replace(gain, html=f"≤ {gain.html}")
+    return cells
+
+
+_OVERHEAD, _GAIN = 4, 7
+"""Places of two columns among the cells of a point."""
 
 
 def _point_cells(row: Row, name: Callable[[Row], str]) -> list[html.Cell]:
@@ -378,7 +432,7 @@ def _point_cells(row: Row, name: Callable[[Row], str]) -> list[html.Cell]:
 
 def _failed(tables: Tables, places: dict[str, str]) -> Section:
     title = "Failed and skipped points"
-    rows = [row for row in tables.bounds if row.get("status") != "ok"]
+    rows = _unmeasured(tables)
     if not rows:
         return Section("failed", title, [html.paragraph("None: every point was measured.", "none")])
     names = _placed_names(rows, places)
@@ -394,6 +448,10 @@ def _failed(tables: Tables, places: dict[str, str]) -> Section:
     rest = _left_out(len(rows) - len(lines), "points", ALL_POINTS)
     table = html.table("Points without times, and why", ["series", "size", "status", "why"], lines)
     return Section("failed", title, [table, *rest])
+
+
+def _unmeasured(tables: Tables) -> list[Row]:
+    return [row for row in tables.bounds if row.get("status") != "ok"]
 
 
 def _cause(row: Row) -> str:
@@ -444,6 +502,8 @@ def _fact(value: object) -> str:
 
 def _roofs(tables: Tables, places: dict[str, str]) -> list[str]:
     if not tables.roofs:
+        if tables.only_imports:
+            return []
         return [
             html.missing("No roof was measured, so no bound names compute or memory.", f"python -m runner -m {SIZES}")
         ]
