@@ -96,6 +96,18 @@ class _Event(msgspec.Struct, gc=False):
 
 
 _EVENTS = msgspec.json.Decoder(list[_Event])
+
+
+class _Nanoseconds(int):
+    """A start that was read from its text, since a double could not hold it."""
+
+
+class _Time(msgspec.Struct, gc=False):
+    ph: str | None = None
+    ts: msgspec.Raw = msgspec.Raw(b"")
+
+
+_TIMES = msgspec.json.Decoder(list[_Time])
 _TEXTS = msgspec.json.Decoder(list[msgspec.Raw])
 _ARGUMENTS = msgspec.json.Decoder(list[dict[str, Any]])
 _ARGUMENT_TEXTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
@@ -106,7 +118,8 @@ _ANY_US = 2.0**42
 """Below it (51 days) doubles lie less than half a nanosecond apart: all texts of one round to the same integer."""
 _THOUSANDTHS_US = 2.0**43
 """Below it doubles tell thousandths apart, so those that were written with three decimals are exact."""
-_FOURTH_DECIMAL = re.compile(rb"\d{13}\.\d{4}")
+_ABSOLUTE = re.compile(rb"(\d{1,16})(?:\.(\d{1,3}))?")
+_FOURTH_DECIMAL = re.compile(rb'"ts"\s*:\s*-?\d+\.\d{4}')
 
 _CALL = {
     "correlation": "correlation", "registers_per_thread": "registers per thread",
@@ -166,7 +179,10 @@ def _decoded(events: list[_Event], chunk: bytes, texts: Texts) -> Decoded:
     halves = _count_phases(decoded, events) if len(complete) < len(events) else []
     # Among complete events alone their own numbers keep the order, and their places need not be looked for.
     places = range(len(complete)) if not halves else _places(events)
-    decoded.rows, odd = _rows(complete, places, _limit_us(complete, chunk))
+    limit_us = _limit_us(complete, chunk)
+    if any(type(event.ts) is float and abs(event.ts) >= limit_us for event in complete):
+        _read_times(complete, chunk)
+    decoded.rows, odd = _rows(complete, places, limit_us)
     decoded.complete = len(complete) - len(odd)
     if odd or halves:
         if not halves:
@@ -182,7 +198,16 @@ def _decoded(events: list[_Event], chunk: bytes, texts: Texts) -> Decoded:
 def _limit_us(events: list[_Event], chunk: bytes) -> float:
     """Below what time the doubles of a chunk are exact: farther where no time has a fourth decimal."""
     latest = max((event.ts for event in events if type(event.ts) is float), default=0.0)
-    return _THOUSANDTHS_US if latest >= _ANY_US and not _FOURTH_DECIMAL.search(chunk) else _ANY_US
+    told_apart = _ANY_US <= latest < _THOUSANDTHS_US and not _FOURTH_DECIMAL.search(chunk)
+    return _THOUSANDTHS_US if told_apart else _ANY_US
+
+
+def _read_times(events: list[_Event], chunk: bytes) -> None:
+    """Give the events the times that stand in their texts, as traces of 2024 write them: absolute, with decimals."""
+    times = [each.ts for each in _TIMES.decode(b"[" + chunk + b"]") if each.ph == "X"]
+    for event, text in zip(events, times, strict=True):
+        if matched := _ABSOLUTE.fullmatch(text):
+            event.ts = _Nanoseconds(matched[1] + (matched[2] or b"").ljust(3, b"0"))
 
 
 def _places(events: list[_Event]) -> list[int]:
@@ -292,7 +317,7 @@ def _is_plain(event: _Event) -> bool:
     except UnicodeError:
         return False
     values = (event.ts, event.dur, event.pid, event.tid)
-    numbers = type(event.ts) in (int, float) and type(event.dur) in (int, float)
+    numbers = type(event.ts) in (int, float, _Nanoseconds) and type(event.dur) in (int, float)
     return numbers and all(type(value) is not int or value in _INT64 for value in values)
 
 
@@ -302,7 +327,7 @@ def _frame(events: list[_Event], places: Sequence[int], limit_us: float) -> pl.D
     Rows without a name, with a negative or inexact time, or with arguments that are no object are left out.
     """
     name = pl.Series([event.name for event in events], dtype=pl.String)
-    ts_ns, ts_fits = _nanoseconds([event.ts for event in events], limit_us)
+    ts_ns, ts_fits = _starts([event.ts for event in events], limit_us)
     dur_ns, dur_fits = _nanoseconds([event.dur for event in events], _ANY_US)
     args = _texts([event.args for event in events])
     frame = pl.DataFrame(
@@ -319,6 +344,17 @@ def _frame(events: list[_Event], places: Sequence[int], limit_us: float) -> pl.D
     )
     fits = name.is_not_null() & ts_fits & dur_fits & (dur_ns >= 0) & args.str.starts_with("{")
     return frame if fits.fill_null(False).all() else frame.filter(fits)
+
+
+def _starts(values: list[Any], limit_us: float) -> tuple[pl.Series, pl.Series]:
+    """Starts in nanoseconds, and which of them are exact."""
+    types = set(map(type, values))
+    if _Nanoseconds not in types:
+        return _nanoseconds(values, limit_us)
+    if len(types) > 1:
+        raise TypeError("a time of another form")
+    ns = pl.Series(list(map(int, values)), dtype=pl.Int64)
+    return ns, ns <= single.LONGEST_US * 1000
 
 
 def _nanoseconds(values: list[Any], limit_us: float) -> tuple[pl.Series, pl.Series]:
