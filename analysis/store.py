@@ -62,7 +62,8 @@ RELATIONS = (
 KINDS = ("runs", "events", "environments", "roofs")
 """Kinds of Parquet file in a store; relation `files_KIND` holds their rows as they are."""
 
-MEMORY_LIMIT = "1GB"
+MEMORY_LIMIT = os.environ.get("CROSSOVER_MEMORY", "1GB")
+"""What DuckDB may use before it writes to temporary files; a process takes about 0.1 GB more."""
 ATTEMPTS = 5
 FEW_PARTS = 50
 """Parts that DuckDB reads where they lie. Each costs it 1.5 ms and 0.4 MB whenever a relation over them is read."""
@@ -88,7 +89,8 @@ def open_store(
     """
     store = Path(folder)
     if not store.is_dir():
-        raise StoreError(f"there is no store at {folder}: run a sweep first (make sweep), or name one with --store DIR")
+        cure = "run a sweep (make sweep) or import a trace (python -m runner.ingest FILE), or name one with --store DIR"
+        raise StoreError(f"there is no store at {folder}: {cure}")
     for _ in range(ATTEMPTS):
         connection = _connect()
         try:

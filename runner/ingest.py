@@ -270,7 +270,7 @@ def _asked(runs: list[str], folder: Path) -> dict[str, Verdict] | str:
     listed = ", ".join(f"'{run_id}'" for run_id in runs)
     query = f"SELECT run_id, bound, reason, sentence FROM bounds WHERE run_id IN ({listed})"
     command = [sys.executable, "-m", "analysis", "sql", query, "--store", str(folder), "--format", "json"]
-    done = subprocess.run(command, capture_output=True, check=False)
+    done = subprocess.run(command, capture_output=True, check=False, env={**os.environ, "CROSSOVER_MEMORY": "200MB"})
     try:
         rows: list[dict[str, Any]] = json.loads(done.stdout)
     except ValueError:

@@ -534,7 +534,7 @@ def test_ranks_are_judged_in_their_order(tmp_path: Path, store: Path, capsys: py
         (tmp_path / f"{name}.json").write_text(json.dumps(text))
     assert ingest(store, tmp_path) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(": host / device = ")[0] for line in lines[4:7]] == [
+    assert [line.partition(": host without the profiler / device = ")[0] for line in lines[4:7]] == [
         "rank 2, b.json: overhead-bound", "rank 10, a.json: overhead-bound", "c.json: overhead-bound",
     ]  # fmt: skip
     assert lines[7] == "3 runs: 3 overhead-bound"

@@ -368,14 +368,38 @@ def loop(
     return numbered(events)
 
 
-INFLATED = "the profiler hides which side is slower: host / device = "
+INFLATED = "the profiler hides which side is slower: host without the profiler / device = "
 
 VERDICTS: dict[str, tuple[list[Row], str, str]] = {
+    "one event": (
+        numbered([mark(0, 0, 100), call("cudaLaunchKernel", 5, 10, 1, step=0), kernel(20, 30, 1, step=0)]),
+        "unknown",
+        "the trace holds one device event, and a verdict needs more",
+    ),
+    "capture": (
+        numbered(
+            [mark(0, 0, 400)]
+            + [call("hipLaunchKernel", 10 * i, 10 * i + 5, i, step=0) for i in range(20)]
+            + [kernel(300 + 10 * i, 305 + 10 * i, i, step=0) for i in range(2)]
+        ),
+        "unknown",
+        "most launches have no work in the trace (20.0 a step, 2.00 kernels), as while a graph is captured",
+    ),
+    "overhead that does not leave the device idle": (
+        numbered(
+            [mark(0, 0, 1000)]
+            + [call("cudaLaunchKernel", i, i + 1, i, step=0) for i in range(4)]
+            + [kernel(300 * i + 60, 300 * i + 80, i, step=0) for i in range(4)]
+        ),
+        "unknown",
+        "host without the profiler / device = 7.14 (3.91 to 12.5), but the device is idle for another reason: other "
+        "stream (100 % of its gaps)",
+    ),
     "overhead": (
         loop(400, work=[(50, 150)]),
         "overhead-bound",
-        "host / device = 2.29 (1.25 to 4.00); without overhead a step would take at most 4.00 times less, "
-        "an upper limit, since the profiled step is slowed",
+        "host without the profiler / device = 2.29 (1.25 to 4.00); without overhead it would be at "
+        "most 4.00 times as fast, an upper limit, since the profiled step is slowed",
     ),
     "hidden by the profiler": (
         loop(300, work=[(50, 150)]),
@@ -385,14 +409,19 @@ VERDICTS: dict[str, tuple[list[Row], str, str]] = {
     "device": (
         loop(200, host=100, work=[(20, 170)]),
         "device-bound",
-        "no cost model: a trace alone has no roofs",
+        "host without the profiler / device = 0.381 (0.208 to 0.667), and a trace alone has no roofs, which would say "
+        "by what the device is bound",
     ),
     "not surely device": (
         loop(200, host=100, work=[(20, 115)]),
         "unknown",
         f"{INFLATED}0.602 (0.329 to 1.05) if it slows the host 1.75 times (3.20 to 1.00)",
     ),
-    "full": (loop(100, work=[(20, 116)]), "device-bound", "no cost model: a trace alone has no roofs"),
+    "full": (
+        loop(100, work=[(20, 116)]),
+        "device-bound",
+        "it computes for 96.0 % of the step; a trace alone has no roofs, which would say by what it is bound",
+    ),
     "not quite full": (
         loop(100, work=[(20, 114)]),
         "unknown",
@@ -416,20 +445,20 @@ VERDICTS: dict[str, tuple[list[Row], str, str]] = {
     "waits while the device is idle": (
         loop(400, work=[(50, 150)], waits=[(150, 390)]),
         "overhead-bound",
-        "host / device = 2.29 (1.25 to 4.00); without overhead a step would take at most 4.00 times less, "
-        "an upper limit, since the profiled step is slowed",
+        "host without the profiler / device = 2.29 (1.25 to 4.00); without overhead it would be at "
+        "most 4.00 times as fast, an upper limit, since the profiled step is slowed",
     ),
     "a thread that launches nothing waits": (
         loop(400, work=[(50, 150)], waits=[(60, 390)], thread="other"),
         "overhead-bound",
-        "host / device = 2.29 (1.25 to 4.00); without overhead a step would take at most 4.00 times less, "
-        "an upper limit, since the profiled step is slowed",
+        "host without the profiler / device = 2.29 (1.25 to 4.00); without overhead it would be at "
+        "most 4.00 times as fast, an upper limit, since the profiled step is slowed",
     ),
     "an asynchronous copy does not wait": (
         loop(400, work=[(50, 150)], waits=[(60, 390)], wait="cudaMemcpyAsync"),
         "overhead-bound",
-        "host / device = 2.29 (1.25 to 4.00); without overhead a step would take at most 4.00 times less, "
-        "an upper limit, since the profiled step is slowed",
+        "host without the profiler / device = 2.29 (1.25 to 4.00); without overhead it would be at "
+        "most 4.00 times as fast, an upper limit, since the profiled step is slowed",
     ),
     "communication": (
         loop(300, work=[(50, 150)], collectives=[(100, 260)]),
@@ -450,8 +479,8 @@ VERDICTS: dict[str, tuple[list[Row], str, str]] = {
     "input is less than the rest": (
         loop(400, work=[(310, 390)], inputs=[(10, 160)]),
         "overhead-bound",
-        "host / device = 2.86 (1.56 to 5.00); without overhead a step would take at most 5.00 times less, "
-        "an upper limit, since the profiled step is slowed",
+        "host without the profiler / device = 2.86 (1.56 to 5.00); without overhead it would be at "
+        "most 5.00 times as fast, an upper limit, since the profiled step is slowed",
     ),
     "input while the device works": (
         loop(400, host=380, work=[(30, 390)], inputs=[(40, 380)]),
@@ -471,12 +500,13 @@ VERDICTS: dict[str, tuple[list[Row], str, str]] = {
     "full, launches are not in the trace": (
         loop(100, work=[(20, 116)], launched=False),
         "device-bound",
-        "no cost model: a trace alone has no roofs",
+        "it computes for 96.0 % of the step; a trace alone has no roofs, which would say by what it is bound",
     ),
     "host alone": (
         loop(100),
         "unknown",
-        "the trace has neither device work nor launches, and the floor of a CPU is not in a trace",
+        "the trace has neither device work nor launches, and of a CPU's time alone no trace tells what is overhead and "
+        "what is work",
     ),
     "no kernels": (
         [*loop(100), {**call("cudaLaunchKernel", 1, 2), "event_id": 5000}],
@@ -484,7 +514,7 @@ VERDICTS: dict[str, tuple[list[Row], str, str]] = {
         "no device work was recorded, although the host called the device's runtime 1 time",
     ),
     "work outside of steps": (
-        [*loop(100), {**kernel(600, 700), "event_id": 5000}],
+        [*loop(100), *({**kernel(600 + i, 601 + i), "event_id": 5000 + i} for i in range(2))],
         "unknown",
         "no step holds device work",
     ),
@@ -510,9 +540,10 @@ def test_sentence_of_a_trace(tmp_path: Path) -> None:
     run = imported(audit={"truncated": True})
     assert told(write_store(tmp_path, runs=[run], events=VERDICTS["overhead"][0])) == (
         "Of a profiled step of 400 us (train, median of 5) the device is busy 25.0 %, the host works for 400 us under "
-        "the profiler, which usually slows it 1.75 times (seen: 1.00 to 3.20): overhead-bound, host / device = 2.29 "
-        "(1.25 to 4.00); without overhead a step would take at most 4.00 times less, an upper limit, since the "
-        "profiled step is slowed. What most often keeps the device idle: host late (100 % of its idle time). "
+        "the profiler, which usually slows it 1.75 times (seen: 1.00 to 3.20): overhead-bound, "
+        "host without the profiler / device = 2.29 "
+        "(1.25 to 4.00); without overhead it would be at most 4.00 times as fast, an upper limit, since the "
+        "profiled step is slowed. Most of its idle time: host late (100 %). "
         "The trace is cut off."
     )
 
@@ -586,7 +617,7 @@ def test_a_store_without_imports_reads_no_event(tmp_path: Path) -> None:
 def test_a_step_reason_is_told(tmp_path: Path) -> None:
     """Where the import found no step at all, the verdict gives its reason."""
     run = imported(None, [], why="its events have no time")
-    store = write_store(tmp_path, runs=[run], events=[{**kernel(0, 10), "event_id": 1}])
+    store = write_store(tmp_path, runs=[run], events=[{**kernel(10 * i, 10 * i + 5), "event_id": i} for i in range(2)])
     assert rows(store, "SELECT bound, reason FROM bounds") == [("unknown", "its events have no time")]
     assert json.loads(rows(store, "SELECT step_kinds FROM audits")[0][0])
 
@@ -623,3 +654,18 @@ def test_a_trace_alone_seldom_contradicts_the_measured_bound(tmp_path: Path) -> 
     assert {told for _, told in decided} == {"overhead-bound", "device-bound", "serialized"}
     assert len(decided) >= 0.75 * len(pairs)
     assert sum(measured != told for measured, told in decided) <= 0.01 * len(pairs)
+
+
+def test_sequences_between_which_the_host_works_are_no_steps_to_judge_by(tmp_path: Path) -> None:
+    """Where the device waits for the host between the kernels that repeat, these alone would look device-bound."""
+    events = []
+    for step in range(20):
+        begin = step * 5050
+        for i in range(3):
+            events.append(call("cudaLaunchKernel", begin + 10 * i, begin + 10 * i + 5, 10 * step + i, step=step))
+            events.append(kernel(begin + 15 + 100 * i, begin + 115 + 100 * i, 10 * step + i, step=step))
+    run = imported("sequence", [{"kind": "A", "steps": [[0, 19]]}])
+    store = write_store(tmp_path, runs=[run], events=numbered(events))
+    [(bound, reason)] = rows(store, "SELECT bound, reason FROM bounds")
+    assert bound == "unknown"
+    assert reason.startswith("for 93.8 % of the trace the device waits for the host, between the sequences of kernels")

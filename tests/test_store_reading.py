@@ -68,7 +68,7 @@ def test_a_compacted_run_counts_once(tmp_path: Path) -> None:
 
 def test_missing_store_is_one_sentence(tmp_path: Path) -> None:
     """A folder that does not exist names itself and the cure."""
-    with pytest.raises(StoreError, match=r"there is no store at .*nowhere: run a sweep first"):
+    with pytest.raises(StoreError, match=r"there is no store at .*nowhere: run a sweep "):
         open_store(tmp_path / "nowhere")
 
 

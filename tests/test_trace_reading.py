@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import itertools
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -14,8 +16,9 @@ import pytest
 
 from runner.trace import cutting, source
 from runner.trace.audit import DeviceAudit
-from runner.trace.events import EVENTS, ROWS
+from runner.trace.events import EVENTS, ROWS, TraceError
 from runner.trace.link import Links, linked
+from runner.trace.pieces import of_file
 from runner.trace.pool import Pool
 from runner.trace.reading import Inline, Trace, read
 from runner.trace.source import Source
@@ -383,3 +386,86 @@ def test_figures_of_the_device_are_those_of_their_definitions(seed: int, tiny_sa
     for rows in (4, 10**9):
         events, audit, _ = second_pass(trace, rows)
         assert audit.facts() == slow_figures(events, {each["event_id"]: each["ts_ns"] for each in events})
+
+
+# --- what must not go unsaid
+
+
+def text_of(number: int) -> str:
+    """The JSON list of so many events."""
+    return json.dumps([event(f"e{i}", i) for i in range(number)])
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "damage"),
+    [
+        (
+            f'{{"traceEvents":{text_of(20)},"z":1,"traceEvents":{text_of(7)}}}',
+            20,
+            "a second traceEvents of 7 events is not read",
+        ),
+        (f"{text_of(20)}\nhello world", 20, "11 bytes behind the list of events are no keys, and are not read"),
+        (text_of(20)[:-1], 20, "the list of events does not end"),
+        (text_of(20), 20, None),
+    ],
+    ids=["twice", "words", "open", "whole"],
+)
+def test_what_follows_the_events_is_read_or_told(text: str, rows: int, damage: str | None) -> None:
+    """A second list, or words behind the list, are told as damage."""
+    trace = first_pass(text.encode())
+    assert (trace.rows_read, trace.damage) == (rows, damage)
+
+
+@pytest.mark.parametrize("place", [-6, -2], ids=["checksum", "length"])
+def test_a_wrong_checksum_loses_no_event(place: int) -> None:
+    """The text of a gzip member is whole although its trailer is not."""
+    packed = bytearray(gzip.compress(f'{{"traceEvents":{text_of(400)}}}'.encode()))
+    packed[place] ^= 1
+    trace = first_pass(bytes(packed))
+    assert trace.rows_read == 400
+    assert trace.damage is not None and trace.damage.startswith("the gzip data is damaged")
+
+
+def test_what_stands_before_damaged_gzip_data_is_read() -> None:
+    """Up to the damage every event is there, however small the file."""
+    packed = bytearray(gzip.compress(f'{{"traceEvents":{text_of(400)}}}'.encode()))
+    packed[len(packed) * 2 // 3] ^= 255
+    trace = first_pass(bytes(packed))
+    assert 100 < trace.rows_read < 400
+
+
+@pytest.mark.parametrize(
+    ("text", "base_ns", "repaired"),
+    [
+        ('{"a": [inf], "baseTimeNanoseconds": 1000, "traceEvents": %s}', 1000, "inf or nan beside the events"),
+        ('{"traceEvents": %s, "a": "H\\q", "baseTimeNanoseconds": 1000}', 1000, "bare backslash beside the events"),
+        (
+            '{"traceEvents": %s, "baseTimeNanoseconds": 1000, "a": [1,}',
+            0,
+            "what stands beside the events cannot be read",
+        ),
+    ],
+    ids=["header", "trailer", "lost"],
+)
+def test_keys_beside_the_events_are_repaired_or_told(text: str, base_ns: int, repaired: str) -> None:
+    """Damage in header or trailer must not lose the base time in silence."""
+    trace = first_pass((text % text_of(3)).encode())
+    assert (trace.rows_read, trace.base_ns, dict(trace.repaired)) == (3, base_ns, {repaired: 1})
+
+
+def test_too_many_losses_end_the_reading_but_keep_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Garbage without end is given up, and what stood before it is there."""
+    monkeypatch.setattr("runner.trace.reading.MOST_LOSSES", 50)
+    monkeypatch.setattr("runner.trace.cutting.CHUNK_BYTES", 4000)
+    garbage = ",".join('{"name": "a}' for _ in range(2000))
+    trace = first_pass(f'{{"traceEvents":{text_of(100)[:-1]},{garbage}]}}'.encode())
+    assert trace.rows_read == 100
+    assert trace.damage == "more than 50 pieces are damaged, and what follows is not read"
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A helper reads the file itself: what it finds must be what was cut."""
+    path = tmp_path / "trace.json"
+    path.write_bytes(b"x" * 100)
+    with pytest.raises(TraceError, match="changed while it was read"):
+        of_file(path, 0, 50, 1, True, tmp_path / "rows.arrow")

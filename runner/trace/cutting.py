@@ -77,19 +77,36 @@ class Cutter:
     def close(self, behind: bytes) -> None:
         """The array has ended; `behind` are the bytes after its bracket that were taken for events."""
         self.damage = None
-        guessed = [b"]", *self._trailer] if self._closed else [self._lead]
+        guessed = [b"]", *self._trailer] if self._trailer else [] if self._closed else [self._lead]
         self._trailer = [behind, *guessed]
         self._closed = True
 
+    def give_up(self, damage: str) -> None:
+        """What has not been cut yet is not read."""
+        self.damage, self._buffer, self._trailer, self._closed = damage, b"", [], True
+
     def trailer(self) -> dict[str, Any]:
         """Keys that follow the events; none where they cannot be read."""
+        given_up = self._closed and not self._trailer and self.damage is not None
         text = b"".join(self._trailer) + self._buffer
         while not self._ended and len(text) < LONGEST_TRAILER_BYTES:
             text += self._more()
         while not self._ended and self._more():  # to the end: the digest is that of all
             pass
-        comma = text.find(b",")
-        return self._kept(b"{" + text[comma + 1 :]) if comma >= 0 and not text[:comma].strip() else {}
+        return {} if given_up else self._behind(text.strip())
+
+    def _behind(self, text: bytes) -> dict[str, Any]:
+        """The keys in what follows the events, which may be brackets alone."""
+        if not text.startswith(b","):
+            if text.rstrip(b"\0") not in (b"", b"}"):
+                self.damage = (
+                    self.damage or f"{len(text):,} bytes behind the list of events are no keys, and are not read"
+                )
+            return {}
+        keys = self._kept(b"{" + text[1:])
+        if again := keys.pop("traceEvents", None):
+            self.damage = self.damage or f"a second traceEvents of {len(again):,} events is not read"
+        return keys
 
     # -- pieces
 
@@ -161,10 +178,9 @@ class Cutter:
 
     def _give_up(self, size: int) -> None:
         """No event ends in sight: what follows is not read."""
-        self.damage = (
+        self.give_up(
             f"no event ends within {size >> 20} MiB behind byte {self._offset:,}, and what follows is not read"
         )
-        self._buffer, self._closed = b"", True
 
     def _take(self, end: int, resume: int) -> Chunk:
         chunk = Chunk(self._buffer[:end], self._offset, self._lead, final=False)

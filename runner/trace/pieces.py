@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from runner.trace.decode import Decoded, decode
-from runner.trace.events import ROWS, is_annotation, is_device_work, is_runtime, on_device_timeline
+from runner.trace.events import ROWS, TraceError, is_annotation, is_device_work, is_runtime, on_device_timeline
 
 SAMPLE_ROWS = 2**12
 
@@ -75,16 +76,25 @@ def in_file(text: bytes, final: bool, path: Path) -> Piece:
     piece = in_memory(text, final)
     rows = piece.decoded.rows
     columns = [name for name in rows.columns if rows.get_column(name).null_count() < rows.height]
-    rows.select(columns).write_ipc(path)
+    try:
+        rows.select(columns).write_ipc(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        why = str(error).partition("\n")[0]
+        raise TraceError(
+            f"its rows find no room in the temporary folder {path.parent.parent} ({why}); TMPDIR names another"
+        ) from error
     piece.decoded.rows = ROWS.to_frame()
     return replace(piece, path=path, columns=tuple(columns))
 
 
-def of_file(text_file: Path, offset: int, length: int, final: bool, path: Path) -> Piece:
-    """Decode a chunk that lies in a file, and write its rows."""
+def of_file(text_file: Path, offset: int, length: int, checksum: int, final: bool, path: Path) -> Piece:
+    """Decode a chunk that lies in a file, and write its rows. checksum: CRC-32 of the text that was cut there."""
     with text_file.open("rb") as file:
         file.seek(offset)
-        return in_file(file.read(length), final, path)
+        text = file.read(length)
+    if zlib.crc32(text) != checksum:
+        raise TraceError("it changed while it was read")
+    return in_file(text, final, path)
 
 
 def _index(rows: pl.DataFrame) -> Index:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import tempfile
 import threading
+import zlib
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -51,7 +52,8 @@ class Pool:
     def _hand_out(self, executor: ProcessPoolExecutor, chunk: Chunk, path: Path) -> Future[Piece]:
         if self.text_file is None:
             return executor.submit(in_file, chunk.text, chunk.final, path)
-        return executor.submit(of_file, self.text_file, chunk.offset, len(chunk.text), chunk.final, path)
+        place = self.text_file, chunk.offset, len(chunk.text), zlib.crc32(chunk.text)
+        return executor.submit(of_file, *place, chunk.final, path)
 
     def stop(self) -> None:
         """End the helpers; what they have written stays. One that still starts is not waited for."""

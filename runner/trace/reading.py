@@ -184,6 +184,9 @@ def read(source: Source, decoder: Decoder, progress: Progress = lambda _: None) 
     for chunk, piece in _pieces(cutter, decoder):
         _add(trace, ends, chunk, piece)
         progress(source.packed_bytes)
+        if trace.lost_events > MOST_LOSSES:
+            cutter.give_up(f"more than {MOST_LOSSES:,} pieces are damaged, and what follows is not read")
+            break
     trace.document = {**trace.document, **cutter.trailer()}
     trace.repaired += cutter.repaired
     trace.damage, trace.digest, trace.json_bytes = source.damage or cutter.damage, source.digest, source.json_bytes
@@ -239,10 +242,6 @@ def _add(trace: Trace, ends: list[tuple[int, End]], chunk: Chunk, piece: Piece) 
     trace.lost += [Lost(lost.offset + chunk.offset, lost.length, lost.why) for lost in shown]
     trace.cut_off |= any(lost.why == "cut off" for lost in decoded.lost)
     decoded.lost.clear()
-    if trace.lost_events > MOST_LOSSES:
-        raise TraceError(
-            f"more than {MOST_LOSSES:,} pieces of it are damaged, the first at byte {trace.lost[0].offset:,}"
-        )
 
 
 def _pair(trace: Trace, ends: list[tuple[int, End]]) -> None:

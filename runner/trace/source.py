@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from typing import IO
+from typing import IO, Any
 
 from runner.trace.events import TraceError
 
@@ -81,9 +81,21 @@ class Source:
                 if not block:
                     return b""
                 self._unpack = zlib.decompressobj(31)
+            before = self._unpack.copy()
             text = self._unpack.decompress(block, 2**22)
         except zlib.error as error:
             self.damage = f"the gzip data is damaged ({error})"
-            return b""
+            return _before_damage(before, block)
         self._head = self._unpack.unconsumed_tail or self._unpack.unused_data
         return text
+
+
+def _before_damage(unpack: Any, block: bytes) -> bytes:
+    """The text of a damaged block up to the damage; none is lost where only the checksum is wrong."""
+    text = []
+    for place in range(len(block)):
+        try:
+            text.append(unpack.decompress(block[place : place + 1]))
+        except zlib.error:
+            break
+    return b"".join(text)

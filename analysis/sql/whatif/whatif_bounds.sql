@@ -1,5 +1,6 @@
 -- Grain: one row a point and environment.
 -- What binds it as measured (`_now_bounds`) and, by the two-term law, at another speed of host and device (`bounds`).
+-- Imported traces have no times without a profiler to move, and are left out.
 CREATE VIEW whatif_bounds AS
 SELECT
     now.point_id, now.environment_id,
@@ -13,7 +14,8 @@ SELECT
     moved.reason AS then_reason, moved.sentence AS then_sentence
 FROM _now_bounds AS now
 JOIN bounds AS moved
-    ON now.point_id IS NOT DISTINCT FROM moved.point_id AND now.environment_id IS NOT DISTINCT FROM moved.environment_id;
+    ON now.point_id IS NOT DISTINCT FROM moved.point_id AND now.environment_id IS NOT DISTINCT FROM moved.environment_id
+ANTI JOIN _imports AS i ON i.run_id = now.run_id;
 
 COMMENT ON VIEW whatif_bounds IS
     'One row a point and environment: its bound, margin, wall time and gain as measured, and at another speed.';
