@@ -90,7 +90,8 @@ VIEWS = {
     "gaps": View(
         "when and why the device did no work in a trace",
         "run_id, device, start_ns",
-        "run_id, device, step, round(dur_ns / 1e3, 3) AS dur_us, cause, detail, next_event_id, launch_id",
+        "run_id, device, step, round((start_ns - min(start_ns) OVER (PARTITION BY run_id)) / 1e3, 3) AS start_us, "
+        "round(dur_ns / 1e3, 3) AS dur_us, cause, detail, next_event_id, launch_id",
     ),
     "audits": View(
         "what an import read of each file, and what it set aside, repaired or lost",
@@ -106,6 +107,9 @@ VIEWS = {
     "roofs": View("ceilings measured on the device", "environment_id, roof, dtype"),
     "axes": View("every axis of every run", "run_id, axis"),
 }
+
+OF_A_RUN = ("steps", "kernels", "gaps")
+"""Views that may be asked for one point alone."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -143,7 +147,10 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(metavar="NAME", required=True)
     for name, view in VIEWS.items():
         run = {"law": _run_law, "crossovers": _run_crossovers}.get(name, _run_view)
-        _add(commands, name, view.help, run, formats=True).set_defaults(name=name)
+        command = _add(commands, name, view.help, run, formats=True)
+        command.set_defaults(name=name, point=[])
+        if name in OF_A_RUN:
+            command.add_argument("point", nargs="*", metavar="POINT", help=f"{POINT}; default: all")
     truth = _add(commands, "truth", "whether the verdicts are true, by independent measurements", _run_truth, False)
     formats = ["table", "markdown", "csv", "json", "parquet"]
     truth.add_argument("--format", choices=formats, default="table", help="the report (table, markdown) or its points")
@@ -161,7 +168,7 @@ def parser() -> argparse.ArgumentParser:
     compare.add_argument("--by", choices=["step", "operator", "kernel"], help="one table, whole (15 rows of each)")
     compare.add_argument("--shapes", action="store_true", help="tell operators apart by their input shapes")
     query = _add(commands, "sql", "the result of a query; DESCRIBE runs lists columns", _run_sql, formats=True)
-    query.add_argument("query", help="a query over the relations above, events and samples")
+    query.add_argument("query", help="a query over the views that are commands here, events and samples")
     report = _add(commands, "report", "one HTML file that needs no network", _run_report, formats=False)
     report.add_argument("--png", type=Path, metavar="FILE", help="write the main chart as a picture as well")
     return top
@@ -325,10 +332,28 @@ def _on_stdout(given: argparse.Namespace) -> bool:
 def _write_view(connection: duckdb.DuckDBPyConnection, given: argparse.Namespace) -> None:
     view = VIEWS[given.name]
     columns = view.shown if given.format == "table" else "*"
-    query = f"SELECT {columns} FROM {given.name} ORDER BY {view.order}"
+    chosen = f"WHERE run_id = '{_run_id(connection, given.point)}'" if given.point else ""
+    if given.name == "gaps" and _on_stdout(given):
+        print("".join(f"{line}\n" for line in gaps_in_words(connection, chosen)))
+    query = f"SELECT {columns} FROM {given.name} {chosen} ORDER BY {view.order}"
     if given.format == "table":
         query = _without_empty_columns(connection, query)
     write_rows(connection, query, given.format, given.path)
+
+
+def _run_id(connection: duckdb.DuckDBPyConnection, point: Sequence[str]) -> str:
+    from analysis.naming import named_run
+
+    return named_run(connection, " ".join(point)).run_id
+
+
+def gaps_in_words(connection: duckdb.DuckDBPyConnection, chosen: str = "") -> list[str]:
+    """How much of a device's idle time each cause took, over all gaps or those that a WHERE clause chooses."""
+    causes = connection.execute(
+        "SELECT cause, count(*), _time(sum(dur_ns) / 1e3), _percent(sum(dur_ns) / sum(sum(dur_ns)) OVER ()) "
+        f"FROM gaps {chosen} GROUP BY cause ORDER BY sum(dur_ns) DESC, cause"
+    ).fetchall()
+    return [f"{cause}: {time} in {number:,} gaps, {share}" for cause, number, time, share in causes]
 
 
 def _without_empty_columns(connection: duckdb.DuckDBPyConnection, query: str) -> str:

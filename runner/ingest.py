@@ -222,7 +222,7 @@ def _tell_next(read: list[Imported], store: str) -> None:
     if others:
         commands[f"compare {one.run_id} {others[0].run_id}{store}"] = "two of them side by side"
     elif one.kept:
-        gaps = {f"gaps{store}": "why the device was idle, and when"} if one.device_events else {}
+        gaps = {f"gaps {one.run_id}{store}": "why the device was idle, and when"} if one.device_events else {}
         commands = {**gaps, f"trace {one.run_id}{store} --open": "the trace in Perfetto"}
     for number, (command, shows) in enumerate(commands.items()):
         _say(f"{'      ' if number else 'next: '}python -m analysis {command}     {shows}")

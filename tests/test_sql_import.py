@@ -11,6 +11,7 @@ import pytest
 from given import Row, write_store
 
 from analysis import open_store
+from analysis.__main__ import main
 
 RUNTIME, ANNOTATION = "cuda_runtime", "user_annotation"
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -669,3 +670,18 @@ def test_sequences_between_which_the_host_works_are_no_steps_to_judge_by(tmp_pat
     [(bound, reason)] = rows(store, "SELECT bound, reason FROM bounds")
     assert bound == "unknown"
     assert reason.startswith("for 93.8 % of the trace the device waits for the host, between the sequences of kernels")
+
+
+def test_the_gaps_of_one_run_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A point named behind the command chooses its run; its causes stand above, with times and shares."""
+    runs = [imported() | {"run_id": name, "point_id": name} for name in ("one", "two")]
+    events = [each | {"run_id": name} for name in ("one", "two") for each in loop(400, work=[(50, 150)])]
+    store = str(write_store(tmp_path, runs=runs, events=events))
+    assert main(["gaps", "one", "--store", store]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("host late: 1.20 ms in 4 gaps, 100 %\n")
+    assert "two" not in shown
+    assert main(["gaps", "--store", store]) == 0
+    assert capsys.readouterr().out.startswith("host late: 2.40 ms in 8 gaps, 100 %\n")
+    assert main(["gaps", "three", "--store", store]) == 1
+    assert "'three' names no point" in capsys.readouterr().err
