@@ -25,7 +25,9 @@ from runner.trace.pool import Pool
 from runner.words import counted
 
 LARGE_BYTES = 2**22
-"""A file from here on is read by all cores; starting a process takes longer than reading a smaller one."""
+"""A file from here on is read with a helper; starting a process takes longer than reading a smaller one."""
+HELPERS = 1
+"""Each takes 0.13 GB, and an import is to stay below 0.4 GB on any machine."""
 MOST_WORKERS = 16
 """Files read at once: traces of 54 and 87 MB of JSON took 0.2 GB each."""
 
@@ -39,7 +41,7 @@ class Refused:
 
 
 def import_all(paths: list[Path], store: Path, step: str | None) -> Iterator[Imported | Refused]:
-    """Import the files, a single one on all cores, several at a time on one each; what became of them, in their order.
+    """Import the files, a single one with a helper, several at a time on a core each; what became of each, in order.
 
     What stops the caller (a signal, say) ends the processes as well; the files they are at become no runs.
     """
@@ -47,7 +49,8 @@ def import_all(paths: list[Path], store: Path, step: str | None) -> Iterator[Imp
     cores = len(os.sched_getaffinity(0))
     bar = Bar(paths)
     if len(paths) == 1:
-        done = work(paths[0], helpers=cores - 1 if size(paths[0]) >= LARGE_BYTES else 0, progress=bar.draw)
+        helpers = min(HELPERS, cores - 1) if size(paths[0]) >= LARGE_BYTES else 0
+        done = work(paths[0], helpers=helpers, progress=bar.draw)
         bar.clear()
         yield done
     elif paths:

@@ -16,7 +16,7 @@ from runner.trace.events import EVENTS
 from runner.trace.link import Links, linked
 from runner.trace.reading import Inline, Trace, read
 from runner.trace.source import Source
-from runner.trace.steps import Steps, annotated, annotation_steps, kinds_of, marked, sequenced, window
+from runner.trace.steps import Steps, annotated, annotation_steps, marked, sequenced, window
 
 FIND: dict[str, Callable[[Trace], Steps | None]] = {
     "profiler": lambda trace: marked(trace.marks()),
@@ -123,7 +123,6 @@ def test_annotations_are_parted_into_kinds_by_the_first_group() -> None:
     steps, of_events = found(events, "annotation", r"run (\w+)")
     assert of_events == [0, 1, None, 2, 3, 3, None, 2]
     assert spans(steps) == [("prefill", [[0, 0], [3, 3]]), ("decode", [[1, 2]])]
-    assert kinds_of(steps) == ["prefill", "decode"]
     assert (steps.method, steps.annotation) == ("annotation", r"run (\w+)")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -186,8 +185,3 @@ def annotation_steps(marks: pl.DataFrame, steps: Steps) -> pl.DataFrame:
     known = marks.filter(pl.col("external").is_not_null()).select("external", "ts_ns")
     at = _step_at(known, steps.host, "ts_ns").rename({"step": "annotated_step"})
     return at.unique("external", keep="last", maintain_order=True).select("external", "annotated_step")
-
-
-def kinds_of(steps: Steps) -> Sequence[str]:
-    """The kinds of step, in the order of their first one."""
-    return list(dict.fromkeys(kind for _, kind in sorted(steps.kinds.items())))
