@@ -685,3 +685,16 @@ def test_the_gaps_of_one_run_alone(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.startswith("host late: 2.40 ms in 8 gaps, 100 %\n")
     assert main(["gaps", "three", "--store", store]) == 1
     assert "'three' names no point" in capsys.readouterr().err
+
+
+def test_sequences_whose_host_is_slower_anyway_are_overhead_bound(tmp_path: Path) -> None:
+    """What the host does between the sequences could only make it slower still."""
+    events = []
+    for step in range(20):
+        begin = step * 300
+        for i in range(3):
+            events.append(call("cudaLaunchKernel", begin + 100 * i, begin + 100 * i + 5, 10 * step + i, step=step))
+            events.append(kernel(begin + 8 + 100 * i, begin + 18 + 100 * i, 10 * step + i, step=step))
+    run = imported("sequence", [{"kind": "A", "steps": [[0, 19]]}])
+    store = write_store(tmp_path, runs=[run], events=numbered(events))
+    assert rows(store, "SELECT bound FROM bounds") == [("overhead-bound",)]

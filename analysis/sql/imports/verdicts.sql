@@ -9,7 +9,7 @@
 --   serialized     the host waits for the device inside the step: host + blocked > 1.05 max(host, busy), or it is blocked
 --                  for more than half of wall
 --   between        the steps are sequences of kernels, and for more than half of the trace the device waits for the
---                  host, which then works between them as well: unknown
+--                  host, which then works between them as well, unless it is the slower side already: unknown
 --   full           the device computes for at least 95 % of the profiled step: a faster host could only fill it more
 --   unlaunched     the device is idle for more than a quarter of the step, and more than half of that has no launch in
 --                  the trace: unknown
@@ -68,7 +68,9 @@ causes AS (
         run_id,
         max_by(cause, dur_ns) AS cause,
         max(dur_ns) / sum(dur_ns) AS cause_frac,
-        coalesce(sum(dur_ns) FILTER (cause IN ('host late', 'synchronize', 'memcpy')), 0) / sum(dur_ns) AS host_frac,
+        -- the profiler's own gaps speak for neither side
+        coalesce(sum(dur_ns) FILTER (cause IN ('host late', 'synchronize', 'memcpy')), 0)
+            / nullif(sum(dur_ns) FILTER (cause <> 'profiler'), 0) AS host_frac,
         sum(dur_ns) / 1e3 AS gaps_us,
         coalesce(sum(unlaunched_ns), 0) / sum(dur_ns) AS unlaunched_frac
     FROM idle
@@ -129,7 +131,7 @@ ruled AS (
             WHEN blocked_us > 0
                 AND (host_us + blocked_us > 1.05 * greatest(host_us, busy_us) OR blocked_us > wall_us / 2)
                 THEN 'serialized'
-            WHEN step_method = 'sequence' AND host_idle_frac > 0.5 THEN 'between'
+            WHEN step_method = 'sequence' AND host_idle_frac > 0.5 AND coalesce(margin_low, 0) <= 1 THEN 'between'
             WHEN compute_us >= 0.95 * wall_us THEN 'full'
             WHEN unlaunched_frac > 0.5 AND idle_us > wall_us / 4 THEN 'unlaunched'
             WHEN host_us IS NULL OR coalesce(calls, 0) = 0 THEN 'no host'
