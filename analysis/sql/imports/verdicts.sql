@@ -9,7 +9,7 @@
 --   serialized     the host waits for the device inside the step: host + blocked > 1.05 max(host, busy), or it is blocked
 --                  for more than half of wall
 --   between        the steps are sequences of kernels, and for more than half of the trace the device waits for the
---                  host, which then works between them as well, unless it is the slower side already: unknown
+--                  host, which then works between them as well: unknown where a step alone looks device-bound
 --   full           the device computes for at least 95 % of the profiled step: a faster host could only fill it more
 --   unlaunched     the device is idle for more than a quarter of the step, and more than half of that has no launch in
 --                  the trace: unknown
@@ -131,7 +131,8 @@ ruled AS (
             WHEN blocked_us > 0
                 AND (host_us + blocked_us > 1.05 * greatest(host_us, busy_us) OR blocked_us > wall_us / 2)
                 THEN 'serialized'
-            WHEN step_method = 'sequence' AND host_idle_frac > 0.5 AND coalesce(margin_low, 0) <= 1 THEN 'between'
+            WHEN step_method = 'sequence' AND host_idle_frac > 0.5
+                AND (compute_us >= 0.95 * wall_us OR margin_high < 1) THEN 'between'
             WHEN compute_us >= 0.95 * wall_us THEN 'full'
             WHEN unlaunched_frac > 0.5 AND idle_us > wall_us / 4 THEN 'unlaunched'
             WHEN host_us IS NULL OR coalesce(calls, 0) = 0 THEN 'no host'
