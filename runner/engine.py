@@ -243,6 +243,8 @@ class Engine:
             profiled = await station.measure(worker, ("cold_profile", task), job.timeout_s)
         if profiled.status != "ok":
             times.facts["profile"] = {"reason": profiled.reason}
+        else:
+            times.facts["profile"] = profiled.facts.get("profile", {})
         facts = {**times.facts, "profiled_elapsed_s": profiled.facts.get("elapsed_s")}
         return Measurement("ok", None, times.samples, {}, facts, profiled.traces, profiled.table)
 

@@ -7,7 +7,7 @@ import gc
 import itertools
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from runner import compiling, custom, doubling, host, timing
+from runner import compiling, custom, doubling, host, memory, timing
 from runner.clock import Clock, host_clock
 from runner.condition import HostCounters
 from runner.device import Device
 from runner.point import Point, Schedule
-from runner.profiling import record, warm_profiler
+from runner.profiling import Profile, record, warm_profiler
 from runner.quiet import quiet_host
 from runner.rounds import Rounds, Sample, Take, Target, completed, lacking, take_rounds
 from runner.slopes import take_slopes
@@ -87,6 +87,7 @@ def _guarded(body: Body, task: Task, device: Device, clock: Clock) -> Measuremen
     """Run `body` in the point's settings; exceptions become answers. `body` fills the facts, kept even if it fails."""
     facts: dict[str, Any] = {}
     start = clock()
+    counters = memory.read(device.kind)
     try:
         with _settings(task.point, device):
             _clean(device)
@@ -98,9 +99,16 @@ def _guarded(body: Body, task: Task, device: Device, clock: Clock) -> Measuremen
         facts["estimate_s"] = skip.estimate_s
     except Exception as error:
         done = Measurement(*_failure(error))
+    _remember(facts, memory.troubles(counters, memory.read(device.kind)))
     facts["elapsed_s"] = (clock() - start) / 1e9
     facts["worker_bytes"] = host.resident_bytes()
     return replace(done, facts=facts, lost=_is_lost(device))
+
+
+def _remember(facts: dict[str, Any], found: Mapping[str, float | None]) -> None:
+    """Add to facts.memory; a device that counts nothing has none."""
+    if found:
+        facts["memory"] = {**facts.get("memory", {}), **found}
 
 
 @contextlib.contextmanager
@@ -187,6 +195,7 @@ def _timed(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> t
     facts |= _warmed(task, step, device, clock)
     if task.point.compile is not False:
         facts["compile"] = compiling.facts()
+    _remember(facts, memory.sizes(memory.read(device.kind)))
     doubled = _doubled_step(task, device) if floor is not None else None
     gc.collect()
     gc.disable()
@@ -211,6 +220,8 @@ def build_step(point: Point, device: Device) -> Step:
     generator = torch.Generator(device.torch).manual_seed(point.seed)
     make = partial(point.spec.inputs, point, device.torch, generator)
     first = make()
+    if point.static_inputs:
+        compiling.mark_static(first)
     if point.l2 == "warm":
         return partial(function, *first)
     sets = [first, *(make() for _ in range(cold_sets(first, device) - 1))]
@@ -435,14 +446,28 @@ def _profiled(
     task: Task, step: Step, device: Device, clock: Clock, facts: dict[str, Any]
 ) -> tuple[tuple[str, ...], str | None]:
     """The profiled window, directly behind sustained steps. Without a profiler the times stand all the same."""
-    timing.wall_us(step, timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock)), device, clock)
+    _sustain(step, device, clock, facts)
     try:
         point, folder = task.point, Path(task.folder)
         done = record(step, point.workload, point.schedule, task.recorder, device, folder, task.table)
     except Exception as error:
         facts["profile"] = {"reason": f"the profiler failed: {' '.join(str(error).split())[:300]}"}
         return (), None
+    facts["profile"] = _conditions(done, task)
     return _paths(done.traces), done.table
+
+
+def _sustain(step: Step, device: Device, clock: Clock, facts: dict[str, Any]) -> None:
+    """Steps without a pause; whether they ask the driver for memory is seen on the way."""
+    before = memory.read(device.kind)
+    steps = timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock))
+    timing.wall_us(step, steps, device, clock)
+    _remember(facts, memory.calls(before, memory.read(device.kind), 1 + steps))
+
+
+def _conditions(done: Profile, task: Task) -> dict[str, Any]:
+    """Under which conditions a window was recorded, for facts.profile."""
+    return {"window": done.conditions, "options": asdict(task.recorder)}
 
 
 # -- a cold point ------------------------------------------------------------------------------------------------------
@@ -456,6 +481,7 @@ def _first_steps(task: Task, device: Device, clock: Clock, facts: dict[str, Any]
             for number in range(task.point.schedule.active)
         ]
     facts["first_call_us"] = samples[0].value
+    _remember(facts, memory.sizes(memory.read(device.kind)))
     if task.point.compile is not False:
         facts["compile"] = compiling.facts()
     return Measurement("ok", None, tuple(samples), {}, facts)
@@ -466,6 +492,7 @@ def _cold_profile(task: Task, device: Device, facts: dict[str, Any]) -> Measurem
     warm_profiler(device, folder)
     step = build_step(point, device)
     done = record(step, point.workload, point.schedule, task.recorder, device, folder, task.table)
+    facts["profile"] = _conditions(done, task)
     return Measurement("ok", None, (), {}, facts, _paths(done.traces), done.table)
 
 

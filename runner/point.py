@@ -21,6 +21,7 @@ DEVICES = ("cpu", "cuda", "mps", "xpu")  # torch's kinds; runner/device.py says 
 L2 = ("warm", "cold")
 AXES = (
     "workload", "size", "dtype", "batch", "compile", "dynamic", "warmup", "device", "schedule", "l2", "threads", "seed",
+    "static_inputs",
 )  # fmt: skip
 
 
@@ -50,7 +51,8 @@ class Point:
     """One combination of the axes. `dtype` and `device` may be `auto` until `resolved` is called.
 
     size and batch: None where the axis does not exist; compile: False, True or a torch.compile mode; warmup: True
-    (until steady), a number of steps, or False (cold); params: the workload's own, sorted by name.
+    (until steady), a number of steps, or False (cold); params: the workload's own, sorted by name; static_inputs: the
+    inputs are promised to stay where they are, so that a CUDA graph need not copy them.
     """
 
     workload: str
@@ -66,6 +68,7 @@ class Point:
     l2: str
     threads: int | None
     seed: int
+    static_inputs: bool = False
 
     @classmethod
     def checked(cls, values: Mapping[str, Any]) -> Point:
@@ -86,12 +89,13 @@ class Point:
             l2=_l2(values["l2"], workload),
             threads=None if values["threads"] is None else _count("threads", values["threads"], 1, "null or "),
             seed=_count("seed", values["seed"], 0),
+            static_inputs=_static_inputs(values["static_inputs"], values["l2"], values["compile"]),
         )
         return point.without_absent_axes() if workload.idle else point
 
     def without_absent_axes(self) -> Point:
         """The same point for a workload that does no work: neither size nor batch exists, nothing is compiled."""
-        return replace(self, size=None, batch=None, compile=False, dtype="fp32", device="cpu")
+        return replace(self, size=None, batch=None, compile=False, dtype="fp32", device="cpu", static_inputs=False)
 
     def resolved(self, device: str) -> Point:
         """The point as it is measured and stored: `auto` replaced by what the machine has."""
@@ -110,14 +114,18 @@ class Point:
 
     @property
     def axes(self) -> dict[str, Any]:
-        """All axes by name, as plain values: the columns of the store, and `params` for those without a column."""
+        """All axes by name, as plain values: the columns of the store, and `params` for those without a column.
+
+        static_inputs is named where it is true alone: points keep the ids that they had before it existed.
+        """
+        static = {"static_inputs": True} if self.static_inputs else {}
         return {
             "workload": self.workload, "size": self.size, "dtype": self.dtype, "batch": self.batch,
             "compile": _word(self.compile), "dynamic": _word(self.dynamic), "warmup": _word(self.warmup),
             "device": self.device,
             "params": {
                 **dict(self.params), "l2": self.l2, "threads": self.threads, "seed": self.seed,
-                "schedule": str(self.schedule),
+                "schedule": str(self.schedule), **static,
             },
         }  # fmt: skip
 
@@ -139,6 +147,7 @@ class Point:
         if self.batch is not None:
             parts.append(f"batch={self.batch}")
         parts.append("eager" if self.compile is False else f"compile={_word(self.compile)}")
+        parts.extend(["static_inputs=true"] if self.static_inputs else [])
         parts.extend(["cold"] if self.cold else [])
         return " ".join(parts)
 
@@ -250,3 +259,14 @@ def _l2(value: Any, workload: Workload) -> str:
     if value == "cold" and "target" in workload.params:
         raise _refuse("l2", value, "warm, since your function makes its inputs itself", "leave it out")
     return _one_of("l2", value, L2)
+
+
+def _static_inputs(value: Any, l2: Any, compile: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _refuse("static_inputs", value, "true or false", "for example static_inputs=true")
+    if value and _compile(compile) is False:
+        raise _refuse("static_inputs", value, "false with compile=false, which records no CUDA graph by itself",
+                      "write compile=reduce-overhead")  # fmt: skip
+    if value and l2 == "cold":
+        raise _refuse("static_inputs", value, "false with l2=cold, whose inputs take turns", "write l2=warm")
+    return value

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.profiler import ProfilerAction, profile, record_function
 
+from runner import nvml
 from runner.device import Device
 from runner.point import Schedule
 from runner.task import Recorder
@@ -19,10 +21,14 @@ FENCE = "crossover: fence"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Chrome traces of one point, one file a repetition, and the profiler's table where it was asked for."""
+    """Chrome traces of one point, one file a repetition, and the profiler's table where it was asked for.
+
+    conditions: what the card said right before and right behind the last window; None where there is no card to ask.
+    """
 
     traces: tuple[Path, ...]
     table: str | None
+    conditions: dict[str, dict[str, Any]] | None = None
 
 
 def record(
@@ -41,7 +47,10 @@ def record(
     traces: list[Path] = []
     tables: list[str] = []
 
+    behind: list[dict[str, Any] | None] = []
+
     def keep(profiler: profile) -> None:
+        behind.append(condition(device))
         traces.append(folder / f"window{len(traces)}.json")
         profiler.export_chrome_trace(str(traces[-1]))
         if table:
@@ -52,6 +61,7 @@ def record(
     )
     steps = (schedule.wait + schedule.warmup + schedule.active) * schedule.repeat
     device.synchronize()
+    before = condition(device)
     with profile(
         activities=device.activities, schedule=phases, on_trace_ready=keep,
         record_shapes=recorder.record_shapes, profile_memory=recorder.profile_memory,
@@ -64,7 +74,8 @@ def record(
                 with record_function(FENCE):
                     device.synchronize()
             profiler.step()
-    return Profile(tuple(traces), "\n".join(tables) if table else None)
+    conditions = {"before": before, "behind": behind[-1]} if before and behind and behind[-1] else None
+    return Profile(tuple(traces), "\n".join(tables) if table else None, conditions)
 
 
 def warm_profiler(device: Device, folder: Path) -> None:
@@ -72,6 +83,29 @@ def warm_profiler(device: Device, folder: Path) -> None:
     with profile(activities=device.activities) as profiler:
         device.synchronize()
     profiler.export_chrome_trace(str(folder / "empty.json"))
+
+
+def condition(device: Device) -> dict[str, Any] | None:
+    """Clocks (MHz), power (W), temperature (Celsius) and throttle reasons of the device's card at this moment, in some
+    40 microseconds; None where NVML knows no such card. What the card does not say is None."""
+    card = _card(device.index) if device.kind == "cuda" else None
+    if card is None:
+        return None
+    reasons = card.throttle_reasons()
+    return {
+        "sm_clock_mhz": card.sm_clock_mhz(),
+        "memory_clock_mhz": card.ask("nvmlDeviceGetClockInfo", card.nvml.NVML_CLOCK_MEM),
+        "power_w": card.power_w(),
+        "temperature_c": card.temperature_c(),
+        "throttle_reasons": None if reasons is None else list(reasons),
+    }
+
+
+@lru_cache
+def _card(index: int) -> nvml.Card | None:
+    """Found once a process: NVML takes longer to start than to answer."""
+    uuid = getattr(torch.cuda.get_device_properties(index), "uuid", None)
+    return nvml.find(None if uuid is None else str(uuid))
 
 
 def _edge(phases: Callable[[int], ProfilerAction], number: int) -> bool:

@@ -57,6 +57,7 @@ class Recording:
             done.facts["interpreter"] = {"python": job.interpreter.python, "env": dict(job.interpreter.env)}
         if self.search is not None:
             done.facts["search"] = {name: getattr(self.search, name) for name in ("axis", "low", "high", "multiple")}
+        self._keep_code(done.facts.get("compile") or {})
         self._write_environment(found)
         row = tables.run_row(job.point, identity, done, profiled.window, profiled.streams, found.attributes)
         self.store.write_run(tables.runs_frame([row]), profiled.frame)
@@ -67,6 +68,12 @@ class Recording:
         """Where it is not there, also if somebody has emptied the store meanwhile."""
         if not self.store.environment_path(found.environment_id).exists():
             self.store.write_environment(tables.environment_frame(found.columns))
+
+    def _keep_code(self, compiled: dict[str, Any]) -> None:
+        """Generated files of a compiled point -> the store; what stays in the facts are their ids."""
+        if compiled.get("code"):
+            frames = [tables.code_frame(each) for each in compiled["code"]]
+            compiled["code"] = [self.store.write_code(frame) for frame in frames]
 
     def _keep(self, point: Point, run_id: str, done: Measurement) -> dict[str, str]:
         name = f"{point.file_name}_{run_id}"
@@ -103,5 +110,6 @@ def _profiled(point: Point, run_id: str, done: Measurement, found: Found) -> _Pr
         streams = {event.stream for event in events if event.is_device and event.step is not None}
         return _Profiled(tables.events_frame(run_id, events), window, len(streams))
     except Exception as error:  # whatever a trace holds, it must not cost the point its times
-        done.facts["profile"] = {"reason": f"the trace cannot be read: {type(error).__name__}: {error}"}
+        reason = f"the trace cannot be read: {type(error).__name__}: {error}"
+        done.facts["profile"] = {**done.facts.get("profile", {}), "reason": reason}
         return _Profiled()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -77,9 +78,9 @@ def run_row(
     facts["cost"] = _cost(point)
     facts |= _checks(samples, times, facts, contended is True)
     if window is not None:
-        facts.setdefault("profile", _profile_facts(point, window, times))
+        facts["profile"] = {**_profile_facts(point, window, times), **facts.get("profile", {})}
     elif times["wall"] is not None:
-        facts.setdefault("profile", {"reason": "the profiler left no trace"})
+        facts["profile"] = {"reason": "the profiler left no trace", **facts.get("profile", {})}
     if window is not None and point.compile is not False:
         facts.setdefault("compile", {})["region_ran"] = window.region_ran
     slopes = {name: estimate(values) for name, values in done.slopes.items()}
@@ -118,6 +119,13 @@ def roofs_frame(environment_id: str, rows: Sequence[dict[str, Any]]) -> pl.DataF
     return pl.DataFrame([{"environment_id": environment_id, **row} for row in rows], schema=ROOFS)
 
 
+def code_frame(file: Mapping[str, Any]) -> pl.DataFrame:
+    """The one row of a generated file, named by all that it says."""
+    row = {name: file[name] for name in ("source_text", "file_name", "graph_hash")}
+    text = json.dumps(row, sort_keys=True)
+    return pl.DataFrame([{"code_id": hashlib.sha256(text.encode()).hexdigest()[:12], **row}], schema=CODE)
+
+
 ENVIRONMENTS = pl.Schema(
     {"environment_id": pl.String, "measure_version": pl.Int64}
     | dict.fromkeys(
@@ -137,6 +145,7 @@ ROOFS = pl.Schema(
     | dict.fromkeys(("value_per_s", "low_per_s", "high_per_s"), pl.Float64)
     | {"method": pl.String, "reason": pl.String}
 )
+CODE = pl.Schema(dict.fromkeys(("code_id", "source_text", "file_name", "graph_hash"), pl.String))
 
 
 def verdict(row: dict[str, Any]) -> Verdict:

@@ -15,11 +15,11 @@ from runner.store import Store, compact, tidy
 
 
 def main(sources: list[Path], target: Path) -> None:
-    """Copy environments, roofs, and events before the runs that commit them; then compact every sweep."""
+    """Copy environments, roofs, code, and events before the runs that commit them; then compact every sweep."""
     store = Store(target)
     store.check()
     for source in sources:
-        for kind in ("environments", "roofs", "events", "runs"):
+        for kind in ("environments", "roofs", "code", "events", "runs"):
             for path in sorted((source / kind).rglob("*.parquet")):
                 store.publish(_anonymous(pl.read_parquet(path)), target / path.relative_to(source))
     for folder in sorted((target / "runs").iterdir()):
@@ -33,6 +33,10 @@ def _anonymous(frame: pl.DataFrame) -> pl.DataFrame:
         return frame.with_columns(pl.col("facts").str.replace_all(r'"device_uuid": "[^"]*", ', ""))
     if "args" in frame.columns:
         return frame.with_columns(pl.col("args").str.replace_all(r'"/[^"]*/([^"/]+)"', '"$1"'))
+    if "source_text" in frame.columns:
+        return frame.with_columns(
+            pl.col("source_text").str.replace_all(r"(^|[\s\"'<=])(?:/[\w.+-]+)+/([\w.+-]+)", "$1$2")
+        )
     return frame
 
 

@@ -11,6 +11,7 @@ from runner.plan import Plan
 DEFAULTS: dict[str, Any] = {
     "workload": {"name": "matmul_add"}, "size": 1024, "dtype": "auto", "batch": None, "compile": False,
     "dynamic": False, "warmup": True, "device": "auto", "schedule": None, "l2": "warm", "threads": None, "seed": 0,
+    "static_inputs": False,
     "python": None, "env": {},
     "measure": {"name": "default", "target_frac": 0.02, "limit_s": 1, "slopes_every": 8},
     "profiler": {"record_shapes": True, "profile_memory": False, "with_stack": False, "with_modules": False},

@@ -313,3 +313,30 @@ def test_a_step_that_cannot_be_captured_leaves_the_device_well(device: Cuda) -> 
         device.captured(lambda: x.sum().item(), 1)
     device.synchronize()
     assert (x + 1).sum().item() == 8
+
+
+def copies(device: Cuda, folder: Path, **changes: Any) -> tuple[int | None, int | None]:
+    """Inputs of a compiled step that are copied at every call, and their bytes."""
+    done = measure(task(folder, compile="reduce-overhead", size=512, **changes), device)
+    assert done.status == "ok", done.reason
+    compiled = done.facts["compile"]
+    assert compiled["cudagraph_skips"] == 0 and compiled["code"] and compiled["guards"]["TENSOR_MATCH"] == 3
+    return compiled["cudagraph_copies"], compiled["cudagraph_copied_bytes"]
+
+
+def test_a_cuda_graph_copies_inputs_that_may_move(device: Cuda, tmp_path: Path) -> None:
+    """Three matrices of 512 x 512 float32 at every call; with static_inputs none."""
+    assert copies(device, tmp_path) == (3, 3 * 512 * 512 * 4)
+    assert copies(device, tmp_path, static_inputs=True) == (0, 0)
+
+
+def test_memory_and_window_of_a_point_are_told(device: Cuda, tmp_path: Path) -> None:
+    """The inputs are allocated, a steady step asks the driver for nothing, and clocks stand around the window."""
+    facts = measure(task(tmp_path, size=512), device).facts
+    found = facts["memory"]
+    assert (
+        3 * 512 * 512 * 4 <= found["allocated_bytes"] <= found["allocated_peak_bytes"] <= found["reserved_peak_bytes"]
+    )
+    assert (found["alloc_retries"], found["ooms"], found["device_allocs"], found["device_frees"]) == (0, 0, 0, 0)
+    for edge in ("before", "behind"):
+        assert facts["profile"]["window"][edge]["sm_clock_mhz"] > 0

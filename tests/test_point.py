@@ -16,6 +16,7 @@ from runner.workloads import WORKLOADS, MatmulAdd
 DEFAULTS: dict[str, Any] = {
     "workload": {"name": "matmul_add"}, "size": 1024, "dtype": "auto", "batch": None, "compile": False,
     "dynamic": False, "warmup": True, "device": "auto", "schedule": None, "l2": "warm", "threads": None, "seed": 0,
+    "static_inputs": False,
 }  # fmt: skip
 
 
@@ -47,6 +48,7 @@ ALLOWED: dict[str, list[Any]] = {
     "l2": ["warm", "cold"],
     "threads": [None, 1, 16],
     "seed": [0, 7, 2**31 - 1],
+    "static_inputs": [False],
 }  # fmt: skip
 
 REFUSED: dict[str, list[Any]] = {
@@ -67,6 +69,7 @@ REFUSED: dict[str, list[Any]] = {
     "l2": [True, None, "hot"],
     "threads": [0, 2.0, "2", True],
     "seed": [-1, None, 1.5, 2**31],
+    "static_inputs": [None, "true", 1, True],  # true for a compiled point alone
 }  # fmt: skip
 
 
@@ -159,6 +162,35 @@ def test_a_point_is_named_by_what_is_measured() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == resolved().point_id
+
+
+class Fixed(MatmulAdd):
+    """matmul_add with a source that no edit changes."""
+
+    source = "a source"
+
+
+def test_ids_stay_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points of older stores keep their ids: static_inputs is part of the identity where it is true alone."""
+    monkeypatch.setitem(WORKLOADS, "matmul_add", Fixed())
+    assert resolved().point_id == "b5b31e29ccc2"
+    graphed = resolved(compile="reduce-overhead")
+    assert graphed.point_id == "156c516fed03" and "static_inputs" not in graphed.axes["params"]
+    static = resolved(compile="reduce-overhead", static_inputs=True)
+    assert static.point_id != graphed.point_id and static.axes["params"]["static_inputs"] is True
+    assert "static_inputs=true" in static.label
+
+
+def test_static_inputs_need_something_to_compile_and_to_stay() -> None:
+    """Eager points and rotating inputs have no use for them, and the cure says what to write."""
+    assert point(compile=True, static_inputs=True).static_inputs
+    with pytest.raises(
+        PointError, match=r"static_inputs=true: allowed is false with compile=false, .*; write compile="
+    ):
+        point(static_inputs=True)
+    with pytest.raises(PointError, match=r"static_inputs=true: allowed is false with l2=cold, .*; write l2=warm"):
+        point(compile=True, l2="cold", static_inputs=True)
+    assert not point(workload={"name": "noop"}, compile=True, static_inputs=True).static_inputs
 
 
 def test_the_workloads_source_names_the_point(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,15 @@ def test_roofs_and_environments_are_written_once(tmp_path: Path) -> None:
     assert files(tmp_path) == {"environments/e1.parquet", "roofs/e1.parquet"}
 
 
+def test_generated_code_is_written_once(tmp_path: Path) -> None:
+    """It is named by its id, and the second who brings it changes nothing."""
+    store = Store(tmp_path)
+    frame = pl.DataFrame({"code_id": ["c1"], "source_text": ["one"]})
+    assert store.write_code(frame) == store.write_code(frame.with_columns(source_text=pl.lit("two"))) == "c1"
+    assert files(tmp_path) == {"code/c1.parquet"}
+    assert pl.read_parquet(tmp_path / "code/c1.parquet")["source_text"].to_list() == ["one"]
+
+
 def test_an_artifact_lies_below_its_sweep(tmp_path: Path) -> None:
     """Its path is told relative to the store."""
     assert Store(tmp_path).write_artifact("s1", "trace.json.gz", b"abc") == "artifacts/s1/trace.json.gz"

@@ -14,6 +14,7 @@ from store_given import events, files_in, live, run, write_runs
 
 from runner.store import Problem, Store, StoreError, check, compact, merge, repair, tidy
 from runner.store.__main__ import main
+from runner.tables import CODE
 
 ROOT = Path(__file__).parent.parent
 
@@ -170,6 +171,28 @@ def test_merged_stores_hold_every_run_once(tmp_path: Path) -> None:
     assert damages(one) == []
     assert (one.folder / "artifacts/s1/deep/trace.json").read_bytes() == b"abc"
     assert one.roofs("e1") is not None
+
+
+def code(code_id: str) -> pl.DataFrame:
+    """A generated file with every column."""
+    row = {"code_id": code_id, "source_text": "def call(): ...", "file_name": "c.py", "graph_hash": None}
+    return pl.DataFrame([row], schema=CODE)
+
+
+def test_generated_code_is_merged_checked_and_repaired(tmp_path: Path) -> None:
+    """The folder is looked after as environments are: copied, a wrong name and a torn file told, the torn one moved."""
+    origin, target = write_runs(tmp_path / "from", "r1"), Store(tmp_path / "to")
+    origin.write_code(code("c1"))
+    merge(origin.folder, target)
+    assert (target.folder / "code/c1.parquet").exists() and damages(target) == []
+    target.publish(code("c2"), target.folder / "code/c3.parquet")
+    (target.folder / "code/c4.parquet").write_bytes(b"torn")
+    found = damages(target)
+    assert ("code/c3.parquet", "holds the code c2, not that of its name") in found
+    assert [path for path, what in found if what.startswith("cannot be read")] == ["code/c4.parquet"]
+    (moved,) = repair(target).moved
+    assert (moved.kind, moved.lost_runs) == ("code", 0)
+    assert (target.folder / "damaged/code/c4.parquet").read_bytes() == b"torn"
 
 
 def test_an_interrupted_merge_is_completed_by_another(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ def test_the_sweep_says_what_it_does(done: Done) -> None:
 
 def test_every_column_has_its_type(done: Done) -> None:
     """All files hold the full schema of docs/store.md, also where every value is null."""
-    schemas = {"runs": tables.RUNS, "events": tables.EVENTS, "environments": tables.ENVIRONMENTS, "roofs": tables.ROOFS}
+    schemas = {"runs": tables.RUNS, "events": tables.EVENTS, "environments": tables.ENVIRONMENTS}
+    schemas |= {"roofs": tables.ROOFS, "code": tables.CODE}
     for name, schema in schemas.items():
         files = list((done.store / name).rglob("*.parquet"))
         assert files
@@ -76,7 +77,9 @@ def test_nothing_stays_behind(done: Done) -> None:
     """No temporary file in the store, no folder of trace files, and only the folders that docs/store.md names."""
     assert not list(done.store.rglob("*.tmp"))
     assert not list(done.scratch.glob("crossover-*"))
-    assert {path.name for path in done.store.iterdir()} == {"runs", "events", "environments", "roofs", "artifacts"}
+    assert {path.name for path in done.store.iterdir()} == {
+        "runs", "events", "environments", "roofs", "code", "artifacts",
+    }  # fmt: skip
 
 
 def test_ids_and_times_are_in_order(done: Done) -> None:
@@ -215,6 +218,25 @@ def test_artifacts_are_kept_beside_their_run(done: Done) -> None:
     assert not done.facts(FAILED).get("artifacts")
     named = {path for position in range(NOOP) for path in done.facts(position).get("artifacts", {}).values()}
     assert named == {str(path.relative_to(done.store)) for path in (done.store / "artifacts").rglob("*.*")}
+
+
+def test_the_generated_code_is_kept(done: Done) -> None:
+    """The compiled point names the one file that was generated for it; others name none."""
+    compiled = done.facts(COMPILED)["compile"]
+    (path,) = (done.store / "code").iterdir()
+    assert compiled["code"] == [path.stem]
+    assert pl.read_parquet(path)["graph_hash"].to_list() == compiled["graph_hashes"]
+    assert [each["name"] for each in compiled["frames"]] == ["matmul_add"]
+    assert "compile" not in done.facts(FIRST)
+
+
+def test_a_profile_says_how_it_was_recorded(done: Done) -> None:
+    """The profiler's options; clocks and memory counters are a card's, so a CPU has neither."""
+    facts = done.facts(FIRST)
+    assert facts["profile"]["options"] == {
+        "record_shapes": True, "profile_memory": False, "with_stack": False, "with_modules": False,
+    }  # fmt: skip
+    assert facts["profile"]["window"] is None and "memory" not in facts
 
 
 def test_roofs_are_measured_once(done: Done) -> None:

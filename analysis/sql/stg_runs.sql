@@ -30,11 +30,20 @@ raw AS (
             "profile": {
                 "perturbation": "DOUBLE", "profiled_host_us": "DOUBLE", "launches": "DOUBLE", "kernels": "DOUBLE",
                 "trace_incomplete": "BOOLEAN", "unattributed_frac": "DOUBLE", "underfilled_frac": "DOUBLE",
-                "launch_sequence": "VARCHAR", "reason": "VARCHAR"
+                "launch_sequence": "VARCHAR", "reason": "VARCHAR", "options": "JSON",
+                "window": {"before": "JSON", "behind": "JSON"}
             },
             "compile": {
                 "seconds": "DOUBLE", "compilations": "BIGINT", "reasons": "JSON", "graph_breaks": "BIGINT",
-                "cache_hits": "BIGINT", "region_ran": "BOOLEAN"
+                "cache_hits": "BIGINT", "region_ran": "BOOLEAN", "frames": "JSON", "guards": "JSON",
+                "break_reasons": "JSON", "limit_reached": "BOOLEAN", "cudagraph_skips": "BIGINT",
+                "cudagraph_skip_reasons": "JSON", "cudagraph_copies": "BIGINT", "cudagraph_copied_bytes": "BIGINT",
+                "code": "JSON", "code_left_out": "JSON", "graph_hashes": "JSON"
+            },
+            "memory": {
+                "allocated_peak_bytes": "BIGINT", "reserved_peak_bytes": "BIGINT", "allocated_bytes": "BIGINT",
+                "reserved_bytes": "BIGINT", "inactive_split_bytes": "BIGINT", "alloc_retries": "BIGINT",
+                "ooms": "BIGINT", "device_allocs": "DOUBLE", "device_frees": "DOUBLE"
             },
             "condition": {
                 "sm_clock_mhz": ["DOUBLE"], "power_w": ["DOUBLE"], "temperature_c": ["DOUBLE"],
@@ -143,7 +152,31 @@ SELECT
     fact.artifacts.table AS table_path,
     fact."import"::VARCHAR AS imported,
     fact.audit::VARCHAR AS audit,
-    fact.steps::VARCHAR AS step_facts
+    fact.steps::VARCHAR AS step_facts,
+    fact.compile.frames::VARCHAR AS compile_frames,
+    fact.compile.guards::VARCHAR AS guards,
+    list_sum([(fact.compile.guards ->> k)::BIGINT FOR k IN json_keys(fact.compile.guards)])::BIGINT AS guard_count,
+    fact.compile.break_reasons::VARCHAR AS break_reasons,
+    fact.compile.limit_reached AS limit_reached,
+    fact.compile.cudagraph_skips AS cudagraph_skips,
+    fact.compile.cudagraph_skip_reasons::VARCHAR AS cudagraph_skip_reasons,
+    fact.compile.cudagraph_copies AS cudagraph_copies,
+    fact.compile.cudagraph_copied_bytes AS cudagraph_copied_bytes,
+    fact.compile.code::VARCHAR AS code_ids,
+    fact.compile.code_left_out::VARCHAR AS code_left_out,
+    fact.compile.graph_hashes::VARCHAR AS graph_hashes,
+    fact.memory.allocated_peak_bytes AS allocated_peak_bytes,
+    fact.memory.reserved_peak_bytes AS reserved_peak_bytes,
+    fact.memory.allocated_bytes AS allocated_bytes,
+    fact.memory.reserved_bytes AS reserved_bytes,
+    fact.memory.inactive_split_bytes AS inactive_split_bytes,
+    fact.memory.alloc_retries AS alloc_retries,
+    fact.memory.ooms AS alloc_failures,
+    fact.memory.device_allocs AS device_allocs,
+    fact.memory.device_frees AS device_frees,
+    fact.profile."window".before::VARCHAR AS window_before,
+    fact.profile."window".behind::VARCHAR AS window_behind,
+    fact.profile.options::VARCHAR AS profiler_options
 FROM raw
 WHERE run_id IS NOT NULL;
 
@@ -282,3 +315,40 @@ COMMENT ON COLUMN stg_runs.table_path IS 'Profiler table of the run, below the s
 COMMENT ON COLUMN stg_runs.imported IS 'JSON object of the file that an import read; NULL = measured here. See audits.';
 COMMENT ON COLUMN stg_runs.audit IS 'JSON object of what an import read, kept, repaired and lost. See audits.';
 COMMENT ON COLUMN stg_runs.step_facts IS 'JSON object of how the steps of an imported trace were found. See audits.';
+COMMENT ON COLUMN stg_runs.compile_frames IS
+    'JSON list of the frames that were compiled: frame (as 0/0), name, seconds, reason of compiling again, guards.';
+COMMENT ON COLUMN stg_runs.guards IS
+    'JSON object: kind of guard -> how many of them a call of the compiled code checks; NULL = unknown.';
+COMMENT ON COLUMN stg_runs.guard_count IS 'Guards that a call of the compiled code checks; NULL = unknown.';
+COMMENT ON COLUMN stg_runs.break_reasons IS 'JSON object: reason in one line -> graph breaks.';
+COMMENT ON COLUMN stg_runs.limit_reached IS
+    'A function was compiled as often as torch allows and runs eager beyond that.';
+COMMENT ON COLUMN stg_runs.cudagraph_skips IS 'Graphs for which a CUDA graph was asked for and not made.';
+COMMENT ON COLUMN stg_runs.cudagraph_skip_reasons IS 'JSON list: why no CUDA graph was made.';
+COMMENT ON COLUMN stg_runs.cudagraph_copies IS
+    'Inputs that CUDA graphs copy to fixed places at every call; NULL = no CUDA graph, or unknown.';
+COMMENT ON COLUMN stg_runs.cudagraph_copied_bytes IS
+    'Bytes of these inputs; NULL = no CUDA graph, unknown, or of no fixed size.';
+COMMENT ON COLUMN stg_runs.code_ids IS 'JSON list of ids in code: what was generated for the run; NULL = unknown.';
+COMMENT ON COLUMN stg_runs.code_left_out IS
+    'JSON list of generated files (file_name, bytes) that were too long to keep.';
+COMMENT ON COLUMN stg_runs.graph_hashes IS
+    'JSON list: keys of the run''s graphs in torch''s cache, as traces name them.';
+COMMENT ON COLUMN stg_runs.allocated_peak_bytes IS
+    'Most that the CUDA allocator had given out up to the end of the warm-up, compilation included; bytes.';
+COMMENT ON COLUMN stg_runs.reserved_peak_bytes IS 'Most that it had reserved until then; bytes.';
+COMMENT ON COLUMN stg_runs.allocated_bytes IS 'What it had given out behind the warm-up, between two steps; bytes.';
+COMMENT ON COLUMN stg_runs.reserved_bytes IS 'What it had reserved at that moment; bytes.';
+COMMENT ON COLUMN stg_runs.inactive_split_bytes IS
+    'Of what it had reserved, free parts of blocks that are in use: fragmentation; bytes.';
+COMMENT ON COLUMN stg_runs.alloc_retries IS 'How often in the point it gave cached memory back to get some.';
+COMMENT ON COLUMN stg_runs.alloc_failures IS 'How often in the point that was not enough.';
+COMMENT ON COLUMN stg_runs.device_allocs IS
+    'Calls of cudaMalloc a step, over the steps before the profiled window; NULL = unknown.';
+COMMENT ON COLUMN stg_runs.device_frees IS 'Calls of cudaFree a step, over the same steps; NULL = unknown.';
+COMMENT ON COLUMN stg_runs.window_before IS
+    'JSON object: sm_clock_mhz, memory_clock_mhz, power_w, temperature_c, throttle_reasons before the profiled steps.';
+COMMENT ON COLUMN stg_runs.window_behind IS
+    'JSON object with the same keys: the card right behind the profiled steps.';
+COMMENT ON COLUMN stg_runs.profiler_options IS
+    'JSON object of what torch.profiler recorded: record_shapes, profile_memory, with_stack, with_modules.';

@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 
 from runner.store import files
-from runner.store.compaction import KINDS, claims, orphans, superseded, table_folders, temporaries
+from runner.store.compaction import KINDS, NAMED, claims, orphans, superseded, table_folders, temporaries
 from runner.store.writing import StoreError
 from runner.words import counted
 
-_KEYS = ("run_id", "sweep_id", "environment_id")
+_KEYS = ("run_id", "sweep_id", "environment_id", "code_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +146,12 @@ def _misplaced(store: Path, runs: Sequence[_Folder]) -> Iterator[Problem]:
         others = folder.rows.filter(pl.col("sweep_id") != folder.path.name).unique(files.FILE, maintain_order=True)
         for file, sweep_id in others.select(files.FILE, "sweep_id").iter_rows():
             yield Problem(Path(file), f"holds a run of the sweep {sweep_id}, not of its folder", True)
-    for name in ("environments", "roofs"):
-        found = files.read(files.parquet_files(store / name), pl.Schema({"environment_id": pl.String}))
-        for environment_id, file in found.unique(maintain_order=True).iter_rows():
-            if environment_id != Path(file).stem:
-                yield Problem(Path(file), f"holds the environment {environment_id}, not that of its name", True)
+    for name, key in NAMED.items():
+        found = files.read(files.parquet_files(store / name), pl.Schema({key: pl.String}))
+        for held, file in found.unique(maintain_order=True).iter_rows():
+            if held != Path(file).stem:
+                what = key.removesuffix("_id")
+                yield Problem(Path(file), f"holds the {what} {held}, not that of its name", True)
 
 
 def _duplicates(runs: Sequence[_Folder]) -> Iterator[Problem]:

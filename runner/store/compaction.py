@@ -27,6 +27,9 @@ AGE_S = 900.0
 KINDS = ("events", "runs")
 """In the order they are written: the run commits its events."""
 
+NAMED = {"environments": "environment_id", "roofs": "environment_id", "code": "code_id"}
+"""Folders of files that are written once, and the column that each file is named by."""
+
 _TEMPORARY = re.compile(r".*\.[0-9a-f]{8}\.tmp")
 
 
@@ -135,7 +138,7 @@ def claims(store: Path, age_s: float) -> list[Path]:
 
 def table_folders(store: Path) -> list[Path]:
     """Every folder that holds Parquet files."""
-    return [store / "environments", store / "roofs", *(each for kind in KINDS for each in files.folders(store / kind))]
+    return [*(store / name for name in NAMED), *(each for kind in KINDS for each in files.folders(store / kind))]
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------

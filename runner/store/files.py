@@ -20,7 +20,7 @@ FILE = "_file"
 
 
 def known_schema(kind: str) -> pl.Schema:
-    """Columns of `runs`, `events`, `environments` or `roofs` as this version writes them; else none."""
+    """Columns of `runs`, `events`, `environments`, `roofs` or `code` as this version writes them; else none."""
     from runner import tables  # here, because its imports reach the errors, and those this package
 
     known = {
@@ -28,6 +28,7 @@ def known_schema(kind: str) -> pl.Schema:
         "events": tables.EVENTS,
         "environments": tables.ENVIRONMENTS,
         "roofs": tables.ROOFS,
+        "code": tables.CODE,
     }
     return known.get(kind, pl.Schema())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runner.store import files
 from runner.store.checking import unreadable
-from runner.store.compaction import gather
+from runner.store.compaction import NAMED, gather
 from runner.store.writing import Store, StoreError
 
 
@@ -24,7 +24,7 @@ class Merged:
 
 
 def merge(origin: Path, target: Store) -> Merged:
-    """Copy environments, roofs, artifacts, events and runs of a store into another; a run that is there is dropped.
+    """Copy environments, roofs, code, artifacts, events and runs of a store into another; a run it has is dropped.
 
     The runs of a sweep commit last, all at once. Other processes may write both stores meanwhile.
 
@@ -60,7 +60,7 @@ def _copy(origin: Path, target: Store, left: dict[Path, str]) -> None:
 
 def _loose_files(origin: Path) -> Iterator[Path]:
     """Files that are copied as they are."""
-    for name in ("environments", "roofs"):
+    for name in NAMED:
         yield from files.parquet_files(origin / name)
     artifacts = sorted((origin / "artifacts").rglob("*"))
     yield from (file for file in artifacts if file.is_file() and file.suffix != ".tmp")

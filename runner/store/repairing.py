@@ -17,9 +17,9 @@ from runner.store.writing import Store, StoreError
 class Moved:
     """A file that cannot be read, and why.
 
-    kind: runs, events, environments or roofs; the latter two hold no runs. live_runs: how many runs of its sweep other
-    files still hold; lost_runs: how many went with it, None where nothing tells how many there were. Of events: the
-    events of how many runs.
+    kind: runs, events, environments, roofs or code; the latter three hold no runs. live_runs: how many runs of its
+    sweep other files still hold; lost_runs: how many went with it, None where nothing tells how many there were. Of
+    events: the events of how many runs.
     """
 
     path: Path

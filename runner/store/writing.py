@@ -100,6 +100,12 @@ class Store:
         except (OSError, pl.exceptions.PolarsError):
             return None
 
+    def write_code(self, code: pl.DataFrame) -> str:
+        """Publish a generated file, once; its id."""
+        code_id = str(code.item(0, "code_id"))
+        self.publish(code, self.folder / "code" / f"{code_id}.parquet")
+        return code_id
+
     def write_artifact(self, sweep_id: str, name: str, content: bytes) -> str:
         """Put an artifact beside the tables; its path below the store."""
         path = self.folder / "artifacts" / sweep_id / name
