@@ -6,7 +6,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 CLUSTER := .venv-cluster
 
-.PHONY: sweep demo test lint coverage test-gpu test-cluster test-kill bench-engine bench-ingest clean
+.PHONY: sweep demo test lint coverage test-gpu test-cluster test-kill bench-engine bench-analysis bench-ingest clean
 
 sweep: $(READY)  ## sweep this machine's device and write the report
 	$(BIN)/python -m runner doctor --store $(STORE) || true
@@ -39,6 +39,9 @@ test-kill: $(READY)  ## parent and worker killed at 30 moments each, and the swe
 
 bench-engine: $(READY)  ## a thousand points that do nothing, by the engine and by Hydra's basic launcher: five minutes
 	$(BIN)/python scripts/bench_engine.py
+
+bench-analysis: $(READY)  ## seconds and memory of all verdicts, crossovers and findings of 10,000 points
+	$(BIN)/python scripts/bench_analysis.py
 
 bench-ingest: $(READY)  ## MB/s and memory of the import beside other decoders, on traces made for it
 	$(BIN)/python scripts/bench_ingest.py

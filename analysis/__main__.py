@@ -162,6 +162,17 @@ def parser() -> argparse.ArgumentParser:
     trace = _add(commands, "trace", "the events of a point as a Chrome trace, for Perfetto", _run_trace, formats=False)
     trace.add_argument("point", nargs="+", metavar="POINT", help=POINT)
     trace.add_argument("--open", action="store_true", help="serve it to ui.perfetto.dev in the browser")
+    trace.add_argument("--at", type=int, metavar="EVENT_ID", help="with --open: show this event, as findings name it")
+    found = _add(commands, "findings", "what an expert would read in the traces, and what helps", _run_findings, True)
+    found.add_argument("point", nargs="*", metavar="POINT", help=f"{POINT}; default: all, a row a rule")
+    found.add_argument(
+        "--outcomes", action="store_true", help="what every rule says, also where it found nothing, and why"
+    )
+    rules = _add(commands, "rules", "the rules behind the findings; needs no store", _run_rules, formats=True)
+    rules.add_argument("rule", nargs="?", metavar="RULE", help="one of them in full; default: all")
+    told = "the code that torch.compile generated for a point, its kernels included"
+    code = _add(commands, "code", told, _run_code, formats=False)
+    code.add_argument("point", nargs="+", metavar="POINT", help=POINT)
     compare = _add(commands, "compare", "two profiled points side by side", _run_compare, formats=True)
     for side in ("a", "b"):
         compare.add_argument(side, metavar=side.upper(), help=f"{POINT}; several filters in one pair of quotes")
@@ -223,7 +234,7 @@ def _run_law(given: argparse.Namespace) -> int:
 
 
 def _run_sql(given: argparse.Namespace) -> int:
-    with open_store(given.store) as connection:
+    with open_store(given.store, whole=True) as connection:
         _refuse_all_but_one_reading(connection, given.query)
         write_rows(connection, given.query, given.format, given.path)
     return WELL
@@ -281,15 +292,46 @@ def _run_whatif(given: argparse.Namespace) -> int:
 def _run_trace(given: argparse.Namespace) -> int:
     from analysis.naming import named_run
     from analysis.perfetto import show
-    from analysis.trace import default_path, export
+    from analysis.trace import default_path, export, span_of
 
     with open_store(given.store) as connection:
         run = named_run(connection, " ".join(given.point))
         path = given.path or default_path(run)
+        span_ns = span_of(connection, run, given.at) if given.at is not None else None
         events = export(connection, run, path)
     print(path)
     print(f"{events} events of run {run.run_id} ({run.label})", file=sys.stderr)
-    return WELL if not given.open or show(path) else NOTHING_DONE
+    return WELL if not given.open or show(path, span_ns=span_ns) else NOTHING_DONE
+
+
+def _run_code(given: argparse.Namespace) -> int:
+    from analysis.code import write
+
+    with open_store(given.store) as connection:
+        write(connection, " ".join(given.point), given.path)
+    return WELL
+
+
+def _run_findings(given: argparse.Namespace) -> int:
+    from analysis.findings import write_of_run, write_of_store, write_outcomes
+    from analysis.naming import named_run
+
+    with open_store(given.store) as connection:
+        run = named_run(connection, " ".join(given.point)) if given.point else None
+        if given.outcomes:
+            write_outcomes(connection, run, given.format, given.path)
+        elif run is not None:
+            write_of_run(connection, run, given.format, given.path)
+        else:
+            write_of_store(connection, given.format, given.path)
+    return WELL
+
+
+def _run_rules(given: argparse.Namespace) -> int:
+    from analysis.findings import write_rules
+
+    write_rules(given.rule, given.format, given.path)
+    return WELL
 
 
 def _run_compare(given: argparse.Namespace) -> int:

@@ -32,8 +32,11 @@ class Server(ThreadingHTTPServer):
     A thread for each client, since browsers open connections on which they send nothing.
     """
 
-    def __init__(self, path: Path, port: int = PORT) -> None:
-        """Raises OutputError: another program has the port."""
+    def __init__(self, path: Path, port: int = PORT, span_ns: tuple[int, int] | None = None) -> None:
+        """span_ns: first and last nanosecond of the trace to show; None for all.
+
+        Raises OutputError: another program has the port.
+        """
         try:
             super().__init__((ADDRESS, port), Handler)
         except OSError as error:
@@ -43,6 +46,7 @@ class Server(ThreadingHTTPServer):
             ) from error
         self.path = path
         self.name = re.sub(r"[^A-Za-z0-9._-]", "_", path.name)
+        self.span_ns = span_ns
         self.fetched = False
         self.timeout = 0.2
 
@@ -55,8 +59,9 @@ class Server(ThreadingHTTPServer):
 
     @property
     def link(self) -> str:
-        """The page that opens the file."""
-        return f"{SITE}/#!/?url=http://{ADDRESS}:{self.server_port}/{self.name}"
+        """The page that opens the file, at the span."""
+        shown = "" if self.span_ns is None else f"&visStart={self.span_ns[0]}&visEnd={self.span_ns[1]}"
+        return f"{SITE}/#!/?url=http://{ADDRESS}:{self.server_port}/{self.name}{shown}"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -102,15 +107,22 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing of each request."""
 
 
-def show(path: Path, open_browser: Callable[[str], bool] = webbrowser.open, port: int = PORT) -> bool:
+def show(
+    path: Path,
+    open_browser: Callable[[str], bool] = webbrowser.open,
+    port: int = PORT,
+    span_ns: tuple[int, int] | None = None,
+) -> bool:
     """Open the trace `path` in the user's browser, and serve it until it was fetched; whether it was.
+
+    span_ns: what to show of it, nanoseconds of the trace; None for all.
 
     Where no browser can be opened (over SSH, without a display), the link is printed, and the tunnel that it needs.
 
     Raises:
         OutputError: the port is taken.
     """
-    with Server(path, port) as server:
+    with Server(path, port, span_ns) as server:
         if not reason_not_to_open() and open_browser(server.link):
             _say(f"opening {server.link}")
         else:

@@ -14,6 +14,8 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from analysis import rules
+
 SQL = Path(__file__).parent / "sql"
 
 RELATIONS = (
@@ -22,9 +24,11 @@ RELATIONS = (
     "stg_events",
     "stg_environments",
     "stg_roofs",
+    "stg_code",
     "runs",
     "environments",
     "roofs",
+    "code",
     "axes",
     "samples",
     "events",
@@ -57,9 +61,12 @@ RELATIONS = (
     "truth",
     "interventions",
 )
-"""Every relation, each after those it reads. A relation lives in the file of its name."""
+"""The relations of every store, each after those it reads. A relation lives in the file of its name."""
 
-KINDS = ("runs", "events", "environments", "roofs")
+RULED = ("findings", "rule_outcomes")
+"""Views over the rules: one query of some thousand lines, so that only who asks for all of a store waits for them."""
+
+KINDS = ("runs", "events", "environments", "roofs", "code")
 """Kinds of Parquet file in a store; relation `files_KIND` holds their rows as they are."""
 
 MEMORY_LIMIT = os.environ.get("CROSSOVER_MEMORY", "1GB")
@@ -75,12 +82,13 @@ class StoreError(Exception):
 
 
 def open_store(
-    folder: str | Path, sweep_id: str | None = None, host: float = 1.0, device: float = 1.0
+    folder: str | Path, sweep_id: str | None = None, host: float = 1.0, device: float = 1.0, whole: bool = False
 ) -> duckdb.DuckDBPyConnection:
     """Open the store in `folder` as an in-memory database that holds every relation of `sql/`.
 
     sweep_id: the runs of this sweep alone, as if no other had been made; None for all. host, device: how many times as
-    fast they are taken to be, by the two-term law (sql/whatif/move.sql).
+    fast they are taken to be, by the two-term law (sql/whatif/move.sql). whole: with the views over the rules and a
+    comment on every column as well, for who asks queries of their own; it takes a second more.
     Files are listed once. Where a file vanishes meanwhile (another process compacts the store), they are listed again.
     Events and samples stay in their files until a query asks for them.
 
@@ -94,7 +102,10 @@ def open_store(
     for _ in range(ATTEMPTS):
         connection = _connect()
         try:
-            return _load(connection, live_files(store, _reader(connection), sweep_id), host, device)
+            _load(connection, live_files(store, _reader(connection), sweep_id), host, device)
+            if whole:
+                _complete(connection)
+            return connection
         except (duckdb.IOException, FileNotFoundError) as error:
             connection.close()
             failure = error
@@ -121,6 +132,7 @@ def live_files(
         "events": _live_in_sweeps(store / "events", run_ids_of, sweep_id),
         "environments": _parquet_files(store / "environments"),
         "roofs": _parquet_files(store / "roofs"),
+        "code": _parquet_files(store / "code"),
     }
 
 
@@ -176,7 +188,7 @@ def _reader(connection: duckdb.DuckDBPyConnection) -> Callable[[Path], set[str]]
 
 def _load(
     connection: duckdb.DuckDBPyConnection, files: Mapping[str, Sequence[Path]], host: float, device: float
-) -> duckdb.DuckDBPyConnection:
+) -> None:
     connection.execute((SQL / "_macros.sql").read_text(encoding="utf-8"))
     folder = _folder_beside(connection)
     for kind in KINDS:
@@ -188,8 +200,12 @@ def _load(
         connection.execute(f"SET VARIABLE host_factor = {host}::DOUBLE; SET VARIABLE device_factor = {device}::DOUBLE")
         connection.execute((SQL / "whatif" / "move.sql").read_text(encoding="utf-8"))
     _make(connection, [relation for relation in RELATIONS if relation not in staged])
+
+
+def _complete(connection: duckdb.DuckDBPyConnection) -> None:
+    rules.define(connection)
+    _make(connection, RULED)
     _inherit_comments(connection)
-    return connection
 
 
 def _make(connection: duckdb.DuckDBPyConnection, relations: Iterable[str]) -> None:
@@ -260,5 +276,5 @@ def _inherit_comments(connection: duckdb.DuckDBPyConnection) -> None:
 def _comments(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str | None]]:
     """(relation, column, comment) of every column of the relations, in their order."""
     rows = connection.execute("SELECT table_name, column_name, comment FROM duckdb_columns()").fetchall()
-    order = {relation: place for place, relation in enumerate(RELATIONS)}
+    order = {relation: place for place, relation in enumerate((*RELATIONS, "rules", *RULED))}
     return sorted((row for row in rows if row[0] in order), key=lambda row: order[row[0]])

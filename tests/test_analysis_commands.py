@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from given import write_store
 
-from analysis import open_store
+from analysis.store import open_store
 from analysis.__main__ import VIEWS, main
 from analysis.output import plain, short, write_table
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from given import Row, write_store
 
-from analysis import open_store
+from analysis.store import open_store
 from analysis.__main__ import main
 from analysis.compare import RELATIONS, in_words, prepare
 from analysis.store import SQL

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from given import Row, write_store
 
-from analysis import open_store
+from analysis.store import open_store
 from analysis.naming import PointError, named_run
 
 RUNS: list[Row] = [

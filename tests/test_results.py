@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from analysis import open_store
+from analysis.store import open_store
 from analysis.truth import MET, gather, targets
 from analysis.truth_report import in_words
 

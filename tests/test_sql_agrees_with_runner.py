@@ -8,7 +8,7 @@ from given import write_store
 from test_sql_bounds import GIVEN as POINTS
 from test_sql_crossovers import GIVEN as SERIES
 
-from analysis import open_store
+from analysis.store import open_store
 from runner.law import Run, Times, Verdict, crossing, decide, judged, step
 from runner.statistics import Estimate
 

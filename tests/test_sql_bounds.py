@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from given import write_store
 
-from analysis import open_store
+from analysis.store import open_store
 
 ROOFS = [
     {"roof": "flops", "dtype": "fp32", "value_per_s": 1e12},

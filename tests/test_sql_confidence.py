@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from given import write_store
 
-from analysis import open_store
+from analysis.store import open_store
 from runner.statistics import t_quantile
 
 ALIKE = {"facts": {"profile": {"launch_sequence": "mm add"}}}

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from given import Row, write_store
 
-from analysis import open_store
+from analysis.store import open_store
 from analysis.__main__ import main
 
 RUNTIME, ANNOTATION = "cuda_runtime", "user_annotation"

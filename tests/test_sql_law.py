@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from given import write_store
 
-from analysis import open_store
+from analysis.store import open_store
 
 OVERHEAD = {"wall_us": 20.4, "issue_us": 20, "device_us": 10}
 DEVICE = {"wall_us": 20, "issue_us": 10, "device_us": 20}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from given import write_store
 
-from analysis import open_store
+from analysis.store import open_store
 from runner.statistics import t_quantile
 
 

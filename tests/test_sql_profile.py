@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from given import write_store
 
-from analysis import open_store
+from analysis.store import open_store
 
 
 def event(name: str, category: str, start: int, end: int, step: int | None = 1, **more: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from given import write_store
 from truth_given import ELEMENTS, ROOFS, Row, around, device_bound, fused, point
 
-from analysis import open_store
+from analysis.store import open_store
 
 NEAR = {"wall_us": 20.5, "device_us": 19.5, "margin": around(1.05, 0.03)}
 WAITING = {"blocking_calls": {"cudaStreamSynchronize": 1}}

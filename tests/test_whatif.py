@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from given import write_store
 
-from analysis import open_store
+from analysis.store import open_store
 from analysis.__main__ import main
 from analysis.store import RELATIONS, SQL
 from analysis.whatif import in_words, open_whatif

@@ -16,16 +16,8 @@
 --   unknown       launched in time, and a pause shorter than a launch: the device's own
 -- The time from launch to start is the lower quartile over events launched onto an idle stream, else the least of all;
 -- more than 20 us is taken for a queue that began before the trace.
-CREATE MACRO _gaps_of(chosen) AS TABLE (
-    WITH traced AS MATERIALIZED (
-        SELECT
-            run_id, event_id, name, category, ts_ns, ts_ns + dur_ns AS end_ns, is_device, device, stream, pid, tid,
-            step, launch_id
-        FROM events
-        SEMI JOIN query_table(chosen) USING (run_id)
-        WHERE is_device OR _is_runtime(category) OR category = 'overhead'
-            OR category = 'user_annotation' AND name = 'crossover: fence'
-    ),
+CREATE MACRO _gaps_among(chosen_events) AS TABLE (
+    WITH traced AS (FROM query_table(chosen_events)),
     work AS (
         SELECT
             run_id, device, event_id, stream, ts_ns, end_ns, step, launch_id,
@@ -192,6 +184,20 @@ CREATE MACRO _gaps_of(chosen) AS TABLE (
         next.event_id AS next_event_id,
         CASE WHEN NOT waits THEN next.launch_id END AS launch_id
     FROM judged
+);
+
+-- The gaps of the runs of a relation with a column run_id.
+CREATE MACRO _gaps_of(chosen) AS TABLE (
+    WITH traced_work AS MATERIALIZED (
+        SELECT
+            run_id, event_id, name, category, ts_ns, ts_ns + dur_ns AS end_ns, is_device, device, stream, pid, tid,
+            step, launch_id
+        FROM events
+        SEMI JOIN query_table(chosen) USING (run_id)
+        WHERE is_device OR _is_runtime(category) OR category = 'overhead'
+            OR category = 'user_annotation' AND name = 'crossover: fence'
+    )
+    FROM _gaps_among('traced_work')
 );
 
 CREATE VIEW gaps AS FROM _gaps_of('stg_runs');

@@ -5,7 +5,9 @@
 -- the host does before and after that belongs to no step.
 -- Steps follow each other where the next begins at most half of a step's length after its end, its work included. Then
 -- the step lasts until the next one, on the host or on the device, whichever is longer: a host that runs ahead finishes before its device.
-CREATE MACRO _steps_of(chosen) AS TABLE (
+-- chosen: relation of the runs, with a column run_id; chosen_events: relation of the events to look at, all of them or
+-- those of some steps and of the next.
+CREATE MACRO _steps_among(chosen, chosen_events) AS TABLE (
     WITH runs AS (
         SELECT
             run_id, workload, source = 'import' IS true AS is_import,
@@ -15,7 +17,7 @@ CREATE MACRO _steps_of(chosen) AS TABLE (
     ),
     named AS (
         SELECT run_id, step, min(ts_ns) AS begin_ns
-        FROM events
+        FROM query_table(chosen_events)
         SEMI JOIN (FROM runs WHERE is_import AND step_method = 'annotation') USING (run_id)
         WHERE step IS NOT NULL AND NOT is_device AND category NOT IN ('gpu_user_annotation', 'cuda_sync')
         GROUP BY run_id, step
@@ -42,11 +44,12 @@ CREATE MACRO _steps_of(chosen) AS TABLE (
                 WHEN step_method = 'annotation' THEN ts_ns = begin_ns
                 ELSE false
             END AS is_mark
-        FROM events AS e
+        FROM query_table(chosen_events) AS e
         JOIN runs AS r USING (run_id)
         LEFT JOIN _step_kinds AS k ON k.run_id = e.run_id AND e.step BETWEEN first_step AND last_step
         LEFT JOIN named AS n ON n.run_id = e.run_id AND n.step = e.step
-        WHERE (e.step IS NOT NULL OR is_call) AND category NOT IN ('gpu_user_annotation', 'cuda_sync', 'overhead', 'trace')
+        WHERE (e.step IS NOT NULL OR is_call)
+            AND category NOT IN ('gpu_user_annotation', 'cuda_sync', 'cpu_instant_event', 'overhead', 'trace')
             AND (category <> 'python_function' OR ts_ns = begin_ns)
     ),
     marks AS (
@@ -163,6 +166,8 @@ CREATE MACRO _steps_of(chosen) AS TABLE (
     LEFT JOIN calls AS c USING (run_id, step)
     LEFT JOIN leads AS l USING (run_id, step)
 );
+
+CREATE MACRO _steps_of(chosen) AS TABLE FROM _steps_among(chosen, 'events');
 
 CREATE VIEW steps AS FROM _steps_of('stg_runs');
 
