@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import duckdb
 
 from analysis.output import FORMATS, OutputError, short, write_rows, write_text
-from analysis.store import StoreError, first_line, open_store
+from analysis.store import ON_DEMAND, StoreError, add, first_line, open_store
 
 STORE = Path("outputs/store")
 REPORT = Path("outputs/report.html")
@@ -104,11 +104,21 @@ VIEWS = {
         f"{ORDER}, run_id",
         f"run_id, {AXES}, profiled_host_us, unprofiled_host_us, perturbation, reason",
     ),
+    "cures": View(
+        "what would help each point: measured where the store holds the same work otherwise, else predicted",
+        "environment_id, axes, point_id, rank",
+        "axes AS point, cure, basis, gain, issue_gain, sentence",
+    ),
+    "host_tax": View(
+        "where the host's time goes as it issues a step: Python, dispatch, allocation, launch, guards, autograd",
+        "run_id, us DESC NULLS LAST, part",
+        "run_id, part, profiled_us, share, us, basis",
+    ),
     "roofs": View("ceilings measured on the device", "environment_id, roof, dtype"),
     "axes": View("every axis of every run", "run_id, axis"),
 }
 
-OF_A_RUN = ("steps", "kernels", "gaps")
+OF_A_RUN = ("steps", "kernels", "gaps", "cures", "host_tax")
 """Views that may be asked for one point alone."""
 
 
@@ -212,6 +222,8 @@ def _run(given: argparse.Namespace) -> int:
 
 def _run_view(given: argparse.Namespace) -> int:
     with open_store(given.store) as connection:
+        if given.name in ON_DEMAND:
+            add(connection, given.name)
         _write_view(connection, given)
     return WELL
 

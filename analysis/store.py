@@ -63,9 +63,10 @@ RELATIONS = (
 )
 """The relations of every store, each after those it reads. A relation lives in the file of its name."""
 
-RULED = ("findings", "rule_outcomes")
-"""Views over the rules: one query of some thousand lines, so that only who asks for all of a store waits for them."""
+ON_DEMAND = ("cures", "host_tax", "rules", "findings", "rule_outcomes")
+"""Long queries: who opens a store waits for them only where they are asked for (`add`, or all of a store)."""
 
+MACROS = ("_macros", "_kernel_name")
 KINDS = ("runs", "events", "environments", "roofs", "code")
 """Kinds of Parquet file in a store; relation `files_KIND` holds their rows as they are."""
 
@@ -87,7 +88,7 @@ def open_store(
     """Open the store in `folder` as an in-memory database that holds every relation of `sql/`.
 
     sweep_id: the runs of this sweep alone, as if no other had been made; None for all. host, device: how many times as
-    fast they are taken to be, by the two-term law (sql/whatif/move.sql). whole: with the views over the rules and a
+    fast they are taken to be, by the two-term law (sql/whatif/move.sql). whole: with the relations of ON_DEMAND and a
     comment on every column as well, for who asks queries of their own; it takes a second more.
     Files are listed once. Where a file vanishes meanwhile (another process compacts the store), they are listed again.
     Events and samples stay in their files until a query asks for them.
@@ -104,7 +105,8 @@ def open_store(
         try:
             _load(connection, live_files(store, _reader(connection), sweep_id), host, device)
             if whole:
-                _complete(connection)
+                add(connection, *ON_DEMAND)
+                _inherit_comments(connection)
             return connection
         except (duckdb.IOException, FileNotFoundError) as error:
             connection.close()
@@ -189,7 +191,8 @@ def _reader(connection: duckdb.DuckDBPyConnection) -> Callable[[Path], set[str]]
 def _load(
     connection: duckdb.DuckDBPyConnection, files: Mapping[str, Sequence[Path]], host: float, device: float
 ) -> None:
-    connection.execute((SQL / "_macros.sql").read_text(encoding="utf-8"))
+    for macros in MACROS:
+        connection.execute((SQL / f"{macros}.sql").read_text(encoding="utf-8"))
     folder = _folder_beside(connection)
     for kind in KINDS:
         merged = merge_parts(files[kind], folder / kind)
@@ -202,10 +205,13 @@ def _load(
     _make(connection, [relation for relation in RELATIONS if relation not in staged])
 
 
-def _complete(connection: duckdb.DuckDBPyConnection) -> None:
-    rules.define(connection)
-    _make(connection, RULED)
-    _inherit_comments(connection)
+def add(connection: duckdb.DuckDBPyConnection, *relations: str) -> None:
+    """Add relations of ON_DEMAND to an open store; `findings` and `rule_outcomes` read `rules`."""
+    for relation in relations:
+        if relation == "rules":
+            rules.define(connection)
+        else:
+            _make(connection, [relation])
 
 
 def _make(connection: duckdb.DuckDBPyConnection, relations: Iterable[str]) -> None:
@@ -276,5 +282,5 @@ def _inherit_comments(connection: duckdb.DuckDBPyConnection) -> None:
 def _comments(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str | None]]:
     """(relation, column, comment) of every column of the relations, in their order."""
     rows = connection.execute("SELECT table_name, column_name, comment FROM duckdb_columns()").fetchall()
-    order = {relation: place for place, relation in enumerate((*RELATIONS, "rules", *RULED))}
+    order = {relation: place for place, relation in enumerate((*RELATIONS, *ON_DEMAND))}
     return sorted((row for row in rows if row[0] in order), key=lambda row: order[row[0]])

@@ -102,7 +102,7 @@ def outcome(
     with open_store(store) as connection:
         define(connection, [each for each in all_rules() if each.rule == rule])
         rows = connection.execute(
-            "SELECT outcome, o.reason, f.* FROM _outcomes_of('stg_runs') AS o "
+            "SELECT outcome, o.reason, f.* EXCLUDE (reason) FROM _outcomes_of('stg_runs') AS o "
             "LEFT JOIN _findings_of('stg_runs') AS f USING (run_id, \"rule\") "
             "WHERE run_id = 'r000' AND o.\"rule\" = ?",
             [rule],

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.store import RELATIONS, RULED, SQL, open_store
+from analysis.store import MACROS, ON_DEMAND, RELATIONS, SQL, open_store
 
-MACROS = ("_macros", "_kernel_name")
 FILES = sorted(file for file in SQL.glob("*.sql") if file.stem not in MACROS)
-PUBLIC = (*RELATIONS, "rules", *RULED)
+PUBLIC = (*RELATIONS, *ON_DEMAND)
 
 
 def test_one_file_one_relation(tmp_path: Path) -> None:

@@ -22,6 +22,14 @@ CREATE MACRO _time(us) AS CASE
     ELSE _us(us)
 END;
 
+-- An amount of memory with its unit.
+CREATE MACRO _bytes(x) AS CASE
+    WHEN x >= 1e9 THEN _number(x / 1e9) || ' GB'
+    WHEN x >= 1e6 THEN _number(x / 1e6) || ' MB'
+    WHEN x >= 1e3 THEN _number(x / 1e3) || ' kB'
+    ELSE x::BIGINT || ' bytes'
+END;
+
 -- A fraction as a percentage.
 CREATE MACRO _percent(x) AS _number(100 * x) || ' %';
 
@@ -47,7 +55,7 @@ CREATE MACRO _fact(object, path) AS json_extract_string(object, '$.' || path);
 
 -- The key of a further axis on the command line: of the sweep, or of its workload.
 CREATE MACRO _setting(axis) AS
-    CASE WHEN axis IN ('size', 'batch', 'l2', 'threads', 'seed', 'schedule') THEN axis ELSE 'workload.' || axis END;
+    CASE WHEN axis IN ('size', 'batch', 'l2', 'threads', 'seed', 'schedule', 'static_inputs') THEN axis ELSE 'workload.' || axis END;
 
 -- A word of a command line, in single quotes only where the shell or Hydra needs them.
 CREATE MACRO _word(key, text) AS CASE

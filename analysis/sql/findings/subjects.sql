@@ -31,6 +31,9 @@ SELECT
     coalesce(t.stacks, 0) > 0 AS has_stacks,
     coalesce(t.shaped, 0) > 0 AS has_shapes,
     coalesce(t.memory_events, 0) > 0 AS has_memory_events,
+    t.host_total_us,
+    t.device_total_us,
+    coalesce(t.waiting_us, 0) AS waiting_us,
     y.step AS typical_step,
     coalesce(y.steps, 0) AS steps,
     MAP {

@@ -42,7 +42,7 @@ SELECT
         ELSE _counted(c.copies, 'device activity') || ' copy inputs before the graph is launched'
     END AS reason,
     'Before its graph the step copies ' || coalesce(_counted(s.cudagraph_copies, 'input'), 'inputs')
-        || coalesce(' of ' || _number(coalesce(s.cudagraph_copied_bytes, c.copied_bytes) / 1e6) || ' MB', '')
+        || coalesce(' of ' || _bytes(coalesce(s.cudagraph_copied_bytes, c.copied_bytes)), '')
         || ' to the graph''s own addresses' || coalesce(' (' || c.op_name || ')', '') || ': ' || _time(c.copy_us)
         || ' of device time'
         || coalesce(' and ' || _time(h.host_us) || ' of host time under the profiler', '') || '.' AS sentence,

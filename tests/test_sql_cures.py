@@ -1,0 +1,200 @@
+"""The view cures: what the same work gains under another setting, measured or predicted."""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from given import write_store
+
+from analysis.store import add, open_store
+
+Row = dict[str, Any]
+
+ROOFS = [
+    {"roof": "flops", "dtype": "fp32", "value_per_s": 1e12},
+    {"roof": "flops", "dtype": "bf16", "value_per_s": 1e13},
+    {"roof": "dram", "value_per_s": 1e12},
+]
+"""1e6 FLOPs of fp32, or 1e6 bytes, take 1 us."""
+
+
+def cures(folder: Path, *runs: Mapping[str, Any]) -> dict[str, Row]:
+    """Cure -> its row, of the first run."""
+    environment = {"device_name": "a card", "l2_bytes": 1}
+    store = write_store(folder, runs=runs, environments=[environment], roofs=ROOFS)
+    with open_store(store) as connection:
+        add(connection, "cures")
+        rows = connection.execute("SELECT * FROM cures WHERE run_id = 'r000' ORDER BY \"rank\"")
+        names = [column[0] for column in rows.description or ()]
+        found = [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
+    assert [row["rank"] for row in found] == list(range(1, len(found) + 1))
+    return {row["cure"]: row for row in found}
+
+
+def host_bound(issue_us: Any = 20, **more: Any) -> Row:
+    """A step of 2 us on the device, which the host issues in so many."""
+    return {"wall_us": issue_us, "issue_us": issue_us, "device_us": 2, **more}
+
+
+def device_bound(*operations: tuple[str, float, float], bytes_min: float, device_us: float = 100, **more: Any) -> Row:
+    """A step that the host issues in 10 us; operations are (name, flops, bytes)."""
+    named = [{"name": name, "flops": flops, "bytes": moved} for name, flops, moved in operations]
+    cost = {"operations": named, "bytes_min": bytes_min, "working_set_bytes": 1e9}
+    return {"wall_us": device_us, "issue_us": 10, "device_us": device_us, "facts": {"cost": cost}, **more}
+
+
+COMPILED = {"compile": "true"}
+
+
+def test_a_mode_is_measured_with_its_interval(tmp_path: Path) -> None:
+    """Ratio of the times; the low end is low over high, the high end high over low; of issue times as well."""
+    row = cures(tmp_path, host_bound((40, 38, 42), **COMPILED), host_bound((20, 19, 21)))["eager"]
+    assert (row["basis"], row["gain"], row["value"], row["command"]) == ("measured", 2, "eager", None)
+    assert (row["gain_low"], row["gain_high"]) == pytest.approx((38 / 21, 42 / 19))
+    assert (row["issue_gain"], row["issue_gain_low"]) == pytest.approx((2, 38 / 21))
+    assert "eager takes 20.0 us a step instead of 40.0 us, 2.00 times less (1.81 to 2.21)" in row["sentence"]
+    assert row["other_point_id"].startswith("matmul_add-64")
+
+
+def test_a_cure_that_is_worse_is_kept_and_says_so(tmp_path: Path) -> None:
+    """Best first: it comes last."""
+    modes = host_bound((40, 38, 42), **COMPILED), host_bound((10, 9, 11), compile="max-autotune")
+    found = cures(tmp_path, host_bound((20, 19, 21)), *modes)
+    assert found["compile"]["gain"] == 0.5 and "worse: 2.00 times as long" in found["compile"]["sentence"]
+    assert "the host takes 2.00 times as long to issue it" in found["compile"]["sentence"]
+    assert list(found)[-1] == "compile" and found["max-autotune"]["gain"] == 2
+
+
+def test_a_gain_within_the_noise_is_none(tmp_path: Path) -> None:
+    """Its interval holds 1."""
+    row = cures(tmp_path, host_bound((21, 19, 23)), host_bound((20, 18, 22), **COMPILED))["compile"]
+    assert "which is within the noise: a gain of 1.05" in row["sentence"]
+
+
+@pytest.mark.parametrize("more", [{"size": 128}, {"environment_id": "other"}, {"params": {"threads": 2}}])
+def test_other_work_or_another_environment_is_no_cure(tmp_path: Path, more: Row) -> None:
+    """What differs in more than one setting measures nothing."""
+    found = cures(tmp_path, host_bound(40, **COMPILED), host_bound(20, **more))
+    assert "eager" not in found
+
+
+def test_the_profilers_schedule_is_no_difference(tmp_path: Path) -> None:
+    """It changes no times, and the point with this one's own schedule comes first."""
+    here, other = {"params": {"schedule": "0/0/20/1"}}, {"params": {"schedule": "1/1/20/1"}}
+    found = cures(tmp_path / "a", host_bound(40, **COMPILED, **here), host_bound(20, **other))
+    assert found["eager"]["gain"] == 2
+    both = host_bound(10, **here), host_bound(20, **other)
+    assert cures(tmp_path / "b", host_bound(40, **COMPILED, **here), *both)["eager"]["gain"] == 4
+
+
+def test_a_batch_is_measured_an_item(tmp_path: Path) -> None:
+    """8 items in 32 us against one in 20: five times less; of two larger batches the better one stands."""
+    found = cures(tmp_path, host_bound(20), host_bound(32, batch=8), host_bound(20, batch=2))
+    row = found["larger batch"]
+    assert (row["gain"], row["value"], row["basis"]) == (5, "8", "measured")
+    assert "larger batch (8) takes 4.00 us an item instead of 20.0 us" in row["sentence"]
+
+
+def test_a_smaller_batch_is_no_cure(tmp_path: Path) -> None:
+    """Work is not saved by cutting it up."""
+    assert cures(tmp_path, host_bound(20, batch=8), host_bound(1))["larger batch"]["basis"] == "predicted"
+
+
+def test_replay_of_the_point_itself_is_measured(tmp_path: Path) -> None:
+    """It needs no other point, and has no issue time."""
+    row = cures(tmp_path, host_bound(20, replay_us=(4, 3, 5)))["CUDA graph"]
+    assert (row["basis"], row["gain"], row["issue_gain"], row["other_point_id"]) == ("measured", 5, None, None)
+    assert (row["gain_low"], row["gain_high"]) == pytest.approx((4, 20 / 3))
+
+
+def test_addmm_is_the_same_arithmetic_with_a_full_bias_alone(tmp_path: Path) -> None:
+    """A bias of one row is another sum."""
+    full, row = ({"workload": "addmm", "params": {"bias": bias}} for bias in (2, 1))
+    assert cures(tmp_path / "a", host_bound(20), host_bound(10, **full))["addmm"]["basis"] == "measured"
+    assert cures(tmp_path / "b", host_bound(20, **full), host_bound(10))["matmul_add"]["gain"] == 2
+    assert "addmm" not in cures(tmp_path / "c", host_bound(20), host_bound(10, **row))
+
+
+def test_a_narrower_dtype_says_that_it_is_less_exact(tmp_path: Path) -> None:
+    """The way back is none."""
+    found = cures(tmp_path / "a", host_bound(20), host_bound(10, dtype="bf16"))
+    assert found["bf16"]["gain"] == 2 and found["bf16"]["sentence"].endswith("its results are less exact.")
+    assert "fp32" not in cures(tmp_path / "b", host_bound(20, dtype="bf16"), host_bound(10))
+
+
+def test_a_cold_point_has_one_cure(tmp_path: Path) -> None:
+    """Its first call against a warm step."""
+    cold = {"warmup": "false", "params": {"schedule": "0/0/20/1"}, "facts": {"first_call_us": 90_000}}
+    found = cures(tmp_path / "a", cold, host_bound(30), host_bound(10, warmup="false", compile="true"))
+    assert list(found) == ["warm up"] and found["warm up"]["gain"] == 3000
+    assert "the first call took 90.0 ms, 3000 times as long" in found["warm up"]["sentence"]
+    alone = cures(tmp_path / "b", cold)["warm up"]
+    assert (alone["basis"], alone["gain"]) == ("predicted", None)
+    assert alone["command"] == ("python -m runner -m workload=matmul_add size=64 dtype=fp32 compile=false device=cuda")
+
+
+def test_what_a_mode_does_to_the_overhead_is_learnt_from_other_points(tmp_path: Path) -> None:
+    """Compiling halved it at another size: max(10, 2) of 20 us."""
+    pair = host_bound(40, size=128), host_bound(20, size=128, **COMPILED)
+    row = cures(tmp_path, host_bound(20), *pair)["compile"]
+    assert (row["basis"], row["gain"], row["then_wall_us"]) == ("predicted", 2, 10)
+    assert "at most 2.00 times less" in row["sentence"]
+    assert "the overhead becomes 0.5 times what it is (median of 1 pair of points here)" in row["sentence"]
+    assert row["command"].startswith("python -m runner -m workload=matmul_add size=64 dtype=fp32 compile=true")
+
+
+def test_a_mode_that_no_pair_tells_of_is_not_predicted(tmp_path: Path) -> None:
+    """Nothing says what compiling would do to the overhead, and there is nothing to fuse."""
+    assert "compile" not in cures(tmp_path, host_bound(20))
+
+
+def test_a_graph_mode_gains_at_most_the_overhead(tmp_path: Path) -> None:
+    """As bounds.gain, here by the replay; the command is the one that measures it."""
+    row = cures(tmp_path, host_bound(20, replay_us=1))["reduce-overhead static_inputs"]
+    assert (row["basis"], row["gain"]) == ("predicted", 20)
+    words = shlex.split(row["command"])
+    assert {"compile=reduce-overhead", "static_inputs=true", "size=64"} < set(words)
+
+
+def test_fusion_is_predicted_by_the_bytes_that_it_leaves(tmp_path: Path) -> None:
+    """100 us for 80e6 bytes, of which 20e6 stay: a quarter of the time at the same share of the roof."""
+    pair = host_bound(40, size=128), host_bound(40, size=128, **COMPILED)
+    run = device_bound(("add", 0, 40e6), ("mul", 0, 40e6), bytes_min=20e6)
+    row = cures(tmp_path, run, *pair)["compile"]
+    assert row["gain"] == pytest.approx(4) and "one kernel touches every byte once" in row["sentence"]
+
+
+def test_fusion_promises_nothing_below_the_roofs(tmp_path: Path) -> None:
+    """Where the roofs explain a tenth of the time, their bytes say nothing about it."""
+    pair = host_bound(40, size=128), host_bound(40, size=128, **COMPILED)
+    run = device_bound(("add", 0, 5e6), ("mul", 0, 5e6), bytes_min=5e6)
+    assert "compile" not in cures(tmp_path, run, *pair)
+
+
+def test_a_dtype_is_predicted_by_its_roofs(tmp_path: Path) -> None:
+    """80e6 FLOPs at ten times the roof are 8 us, but the host needs 10."""
+    row = cures(tmp_path, device_bound(("matmul", 80e6, 1e6), bytes_min=1e6))["bf16"]
+    assert (row["basis"], row["gain"], row["then_wall_us"]) == ("predicted", 10, 10)
+    assert "at most 10.0 times less" in row["sentence"] and "dtype=bf16" in row["command"]
+
+
+def test_the_roof_of_products_is_no_roof_of_sums(tmp_path: Path) -> None:
+    """Elementwise FLOPs do not run where the roof was measured."""
+    assert "bf16" not in cures(tmp_path, device_bound(("intensity", 80e6, 1e6), bytes_min=1e6))
+
+
+def test_a_step_that_waits_inside_is_cured_in_the_code(tmp_path: Path) -> None:
+    """max(issue, device) of 240 us; no setting does it, and no mode is promised anything."""
+    waits = {"facts": {"blocking_calls": {"cudaStreamSynchronize": 1}}}
+    found = cures(tmp_path, {"wall_us": 240, "issue_us": 20, "device_us": 200, **waits})
+    assert list(found) == ["wait for nothing"]
+    assert (found["wait for nothing"]["gain"], found["wait for nothing"]["command"]) == (1.2, None)
+
+
+def test_a_failed_point_has_no_cures(tmp_path: Path) -> None:
+    """Nor has the one beside it a measured one."""
+    failed = {"status": "oom", "reason": "CUDA out of memory", "compile": "true"}
+    assert cures(tmp_path / "a", failed) == {}
+    assert "compile" not in cures(tmp_path / "b", host_bound(20), failed)
