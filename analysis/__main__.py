@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import duckdb
 
 from analysis.output import FORMATS, OutputError, short, write_rows, write_text
-from analysis.store import ON_DEMAND, StoreError, add, first_line, open_store
+from analysis.store import ON_DEMAND, StoreError, add, document, first_line, open_store
 
 STORE = Path("outputs/store")
 REPORT = Path("outputs/report.html")
@@ -180,6 +180,14 @@ def parser() -> argparse.ArgumentParser:
     )
     rules = _add(commands, "rules", "the rules behind the findings; needs no store", _run_rules, formats=True)
     rules.add_argument("rule", nargs="?", metavar="RULE", help="one of them in full; default: all")
+    told = "the profiler's operator table, and what its totals are worth"
+    table = _add(commands, "table", told, _run_table, formats=True)
+    table.add_argument("point", nargs="+", metavar="POINT", help=POINT)
+    table.add_argument(
+        "--sort", metavar="KEY", help="a key of torch's, such as cpu_time_total, self_cuda_time_total, count"
+    )
+    table.add_argument("--limit", type=_count, metavar="N", help="rows (100 in a table, else all)")
+    table.add_argument("--shapes", action="store_true", help="tell operators apart by their input shapes")
     told = "the code that torch.compile generated for a point, its kernels included"
     code = _add(commands, "code", told, _run_code, formats=False)
     code.add_argument("point", nargs="+", metavar="POINT", help=POINT)
@@ -246,8 +254,11 @@ def _run_law(given: argparse.Namespace) -> int:
 
 
 def _run_sql(given: argparse.Namespace) -> int:
-    with open_store(given.store, whole=True) as connection:
+    with open_store(given.store) as connection:
         _refuse_all_but_one_reading(connection, given.query)
+        add(connection, *(name for name in ON_DEMAND if name in given.query))
+        if "duckdb_" in given.query:
+            document(connection)
         write_rows(connection, given.query, given.format, given.path)
     return WELL
 
@@ -266,6 +277,12 @@ def _run_truth(given: argparse.Namespace) -> int:
     if missed:
         print(f"python -m analysis truth: missed: {'; '.join(missed)}", file=sys.stderr)
     return FIGURE_MISSED if missed else WELL
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text}: allowed is a whole number from 0")
+    return int(text)
 
 
 def _factor(text: str) -> float:
@@ -314,6 +331,17 @@ def _run_trace(given: argparse.Namespace) -> int:
     print(path)
     print(f"{events} events of run {run.run_id} ({run.label})", file=sys.stderr)
     return WELL if not given.open or show(path, span_ns=span_ns) else NOTHING_DONE
+
+
+def _run_table(given: argparse.Namespace) -> int:
+    from analysis.table import in_words, prepare, write
+
+    with open_store(given.store) as connection:
+        prepare(connection, " ".join(given.point), given.shapes)
+        write(connection, given.sort, given.limit, given.format, given.path)
+        if given.format != "table":
+            print("\n".join(in_words(connection)), file=sys.stderr)
+    return WELL
 
 
 def _run_code(given: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import duckdb
 
 from analysis.naming import Run
 from analysis.output import OutputError, printable, short, write_rows, write_text
-from analysis.rules import SEVERITIES, SQL, Rule, all_rules, define, fill
+from analysis.rules import SEVERITIES, Rule, all_rules, fill, judge
 
 WIDTH = 110
 """Characters of a line of prose."""
@@ -20,41 +20,39 @@ ORDER = f'list_position({list(SEVERITIES)}, severity), gain DESC NULLS LAST, "ru
 Row = dict[str, Any]
 
 
-def choose(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
-    """Make relation `asked_runs`: `run` and those that it may be compared with, the same work under other settings."""
-    define(connection)
-    connection.execute(
-        "CREATE OR REPLACE TEMP TABLE asked_runs AS SELECT a.run_id FROM stg_runs AS a JOIN stg_runs AS b "
+def related(connection: duckdb.DuckDBPyConnection, run: Run) -> list[str]:
+    """Ids of `run` and of those that rules may compare it with: the same work under other settings, measured where it
+    was. An import stands alone."""
+    rows = connection.execute(
+        "SELECT a.run_id FROM stg_runs AS a JOIN stg_runs AS b "
         "ON a.workload IS NOT DISTINCT FROM b.workload AND a.size IS NOT DISTINCT FROM b.size "
         "AND a.environment_id IS NOT DISTINCT FROM b.environment_id AND (a.source <> 'import' OR a.run_id = b.run_id) "
         "WHERE b.run_id = ?",
         [run.run_id],
     )
+    return [row[0] for row in rows.fetchall()]
 
 
 def write_of_run(connection: duckdb.DuckDBPyConnection, run: Run, format: str, path: Path | None) -> None:
     """Write the findings of one run: in prose for format table, else its rows."""
-    choose(connection, run)
-    chosen = f"FROM _findings_of('asked_runs') WHERE run_id = '{run.run_id}'"
+    judge(connection, related(connection, run))
     if format == "table":
         write_text("\n".join(in_words(connection, run)) + "\n", path)
     else:
-        write_rows(connection, f"{chosen} ORDER BY {ORDER}", format, path)
+        write_rows(connection, f"FROM findings WHERE run_id = '{run.run_id}' ORDER BY {ORDER}", format, path)
 
 
 def write_of_store(connection: duckdb.DuckDBPyConnection, format: str, path: Path | None) -> None:
     """Write the findings of all runs: a row a rule for format table, else a row a finding."""
-    define(connection)
-    query = OVERVIEW if format == "table" else f"FROM {ALL} ORDER BY {ORDER}"
-    write_rows(connection, query, format, path)
+    judge(connection, outcomes=False)
+    write_rows(connection, OVERVIEW if format == "table" else f"FROM findings ORDER BY {ORDER}", format, path)
 
 
-ALL = "_findings_of('stg_runs')"
 OVERVIEW = f"""
 SELECT
     severity, "rule", count(*) AS runs, max(gain) AS best_gain,
     arg_max(sentence, coalesce(gain, 0)) AS "for example"
-FROM {ALL}
+FROM findings
 GROUP BY severity, "rule"
 ORDER BY list_position({list(SEVERITIES)}, severity), runs DESC, "rule"
 """
@@ -62,16 +60,11 @@ ORDER BY list_position({list(SEVERITIES)}, severity), runs DESC, "rule"
 
 def write_outcomes(connection: duckdb.DuckDBPyConnection, run: Run | None, format: str, path: Path | None) -> None:
     """Write what every rule says of one run, or of every run: fired, clear or not applicable, and why."""
-    if run is None:
-        define(connection)
-        source, chosen = "_outcomes_of('stg_runs')", ""
-    else:
-        choose(connection, run)
-        source, chosen = "_outcomes_of('asked_runs')", f"WHERE run_id = '{run.run_id}'"
+    judge(connection, related(connection, run) if run is not None else None)
+    chosen = f"WHERE run_id = '{run.run_id}'" if run is not None else ""
     columns = '"rule", outcome, reason' if run is not None and format == "table" else "*"
-    write_rows(
-        connection, f'SELECT {columns} FROM {source} {chosen} ORDER BY run_id, outcome DESC, "rule"', format, path
-    )
+    order = 'run_id, outcome DESC, "rule"'
+    write_rows(connection, f"SELECT {columns} FROM rule_outcomes {chosen} ORDER BY {order}", format, path)
 
 
 def write_rules(name: str | None, format: str, path: Path | None) -> None:
@@ -84,7 +77,6 @@ def write_rules(name: str | None, format: str, path: Path | None) -> None:
         write_text("\n".join(_rule_in_words(_rule_named(name))) + "\n", path)
         return
     with duckdb.connect() as connection:
-        connection.execute((SQL / "rules.sql").read_text(encoding="utf-8"))
         fill(connection, all_rules())
         columns = 'topic, "rule", severity, title' if format == "table" else "*"
         chosen = f"WHERE \"rule\" = '{_rule_named(name).rule}'" if name is not None else ""
@@ -114,11 +106,11 @@ def _rule_in_words(rule: Rule) -> Iterator[str]:
 
 
 def in_words(connection: duckdb.DuckDBPyConnection, run: Run) -> list[str]:
-    """The findings of a run as lines of prose, and how many rules found nothing. Relation `asked_runs` must hold it."""
+    """The findings of a run, which has been judged, as lines of prose, and how many rules found nothing."""
     rows = _rows(
         connection,
         'SELECT "rule", outcome, o.reason, topic, severity, sentence, cure, gain, source, see '
-        "FROM _outcomes_of('asked_runs') AS o LEFT JOIN _findings_of('asked_runs') AS f USING (run_id, \"rule\") "
+        'FROM rule_outcomes AS o LEFT JOIN findings AS f USING (run_id, "rule") '
         f"WHERE run_id = '{run.run_id}' ORDER BY {ORDER}",
     )
     fired = [row for row in rows if row["outcome"] == "fired"]

@@ -1,11 +1,12 @@
 """Rules that read a trace as an expert would, and what they find (sql/rules/, over the relations of sql/findings/).
 
-A rule is one file: words about it in the comment on top, then a query with a row for every run to which it applies. All
-rules are put together as one query, so that what they share is computed once.
+A rule is one file: words about it in the comment on top, then a query with a row for every run to which it applies.
+What rules share is computed once, into tables. (As one query, a view, sixty rules took DuckDB seconds to plan.)
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -21,12 +22,13 @@ SHARED = (
     "typical_steps",
     "near_events",
     "typical",
-    "subjects",
     "step_events",
+    "step_contents",
+    "calls",
+    "subjects",
     "names",
     "work",
     "operators",
-    "calls",
     "kernel_times",
     "gap_events",
     "idle",
@@ -135,24 +137,92 @@ def _one_of(allowed: tuple[str, ...], given: str) -> str:
     return given
 
 
-def define(connection: duckdb.DuckDBPyConnection, rules: Sequence[Rule] | None = None) -> None:
-    """Make table `rules`, and the table macros `_findings_of` and `_outcomes_of`, which the views over the rules read.
+def judge(
+    connection: duckdb.DuckDBPyConnection,
+    runs: Sequence[str] | None = None,
+    rules: Sequence[Rule] | None = None,
+    outcomes: bool = True,
+) -> None:
+    """Make tables `rules`, `findings` and `rule_outcomes`: what the rules say of these runs, and of no others.
 
-    rules: those that are to judge; None for all.
+    runs: their ids; None for all. rules: None for all. outcomes: False leaves `rule_outcomes` away, which takes most of
+    the time. A second call replaces the tables.
     """
-    chosen = all_rules() if rules is None else rules
-    connection.execute((SQL / "rules.sql").read_text(encoding="utf-8"))
-    fill(connection, chosen)
-    connection.execute(judged_macro(chosen))
-    connection.execute(_query_of("_macros"))
+    asked = all_rules() if rules is None else rules
+    connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE; CREATE SCHEMA {SCHEMA}; SET search_path = '{PATH}'")
+    chosen = "true" if runs is None else "list_contains(?::VARCHAR[], run_id)"
+    connection.execute(
+        f"CREATE TABLE {SCHEMA}.chosen_runs AS SELECT run_id FROM stg_runs WHERE {chosen}",
+        [] if runs is None else [list(runs)],
+    )
+    connection.execute(f"CREATE TABLE {SCHEMA}.judged ({_JUDGED})")
+    _answer(connection, {**_shared(), **_judgements(asked, "true" if outcomes else "fired")})
+    connection.execute("SET search_path = 'main'")
+    fill(connection, asked)
+    for name in ("findings", "rule_outcomes"):
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+    for name in ("findings", "rule_outcomes") if outcomes else ("findings",):
+        connection.execute((SQL / f"{name}.sql").read_text(encoding="utf-8"))
+
+
+SCHEMA = "judging"
+"""Where the shared relations stand while rules are applied: their names are nobody else's."""
+PATH = f"{SCHEMA},main"
+_JUDGED = """
+    "rule" VARCHAR, run_id VARCHAR, fired BOOLEAN, reason VARCHAR, sentence VARCHAR, cure VARCHAR, gain DOUBLE,
+    event_ids BIGINT[], figures VARCHAR
+"""
+"""The columns that a rule's query may give, behind its name."""
+
+
+def _shared() -> dict[str, str]:
+    """Relation -> the statement that makes it."""
+    return {name: f"CREATE TABLE {SCHEMA}.{name} AS {_query_of(name)}" for name in SHARED}
+
+
+def _judgements(rules: Sequence[Rule], kept: str) -> dict[str, str]:
+    """Rule -> the statement that applies it to all runs."""
+    figures = "* REPLACE (to_json(figures)::VARCHAR AS figures)"
+    return {
+        f"rule {rule.rule}": f"INSERT INTO {SCHEMA}.judged BY NAME "
+        f"SELECT '{rule.rule}' AS \"rule\", {figures} FROM (\n{rule.query}\n) WHERE {kept}"
+        for rule in rules
+    }
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, statements: Mapping[str, str]) -> None:
+    """Run the statements, each as soon as the shared relations that it names are made: many are small and keep but one
+    core busy."""
+    done: dict[str, Future[None]] = {}
+
+    def run(statement: str, needed: Sequence[str]) -> None:
+        for name in needed:
+            done[name].result()
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET search_path = '{PATH}'; {statement}")
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for name, statement in statements.items():
+            words = set(_WORD.findall(statement))
+            done[name] = pool.submit(run, statement, [each for each in done if each in words])
+    for each in done.values():
+        each.result()
+
+
+THREADS = 8
+"""More than most machines have cores, since some wait for others."""
+_WORD = re.compile(r"\w+")
 
 
 def fill(connection: duckdb.DuckDBPyConnection, rules: Sequence[Rule]) -> None:
-    """Fill table `rules`."""
+    """Make table `rules`."""
+    connection.execute("DROP TABLE IF EXISTS rules")
+    connection.execute((SQL / "rules.sql").read_text(encoding="utf-8"))
     columns = [field.name for field in fields(Rule)]
-    rows = [[_plain(getattr(rule, column)) for column in columns] for rule in rules]
     marks = ", ".join("?" for _ in columns)
-    connection.executemany(f"INSERT INTO rules ({', '.join(_quoted(columns))}) VALUES ({marks})", rows)
+    for rule in rules:
+        values = [_plain(getattr(rule, column)) for column in columns]
+        connection.execute(f"INSERT INTO rules ({', '.join(_quoted(columns))}) VALUES ({marks})", values)
 
 
 def _plain(value: object) -> object:
@@ -161,24 +231,6 @@ def _plain(value: object) -> object:
 
 def _quoted(names: Iterable[str]) -> list[str]:
     return [f'"{name}"' for name in names]
-
-
-def judged_macro(rules: Sequence[Rule]) -> str:
-    """The statement that makes `_judged_of(chosen)`: a row for each run of relation `chosen` and each rule that applies
-    to it, and one without a rule for each run, which tells what the run lacks."""
-    shared = [f"{name} AS MATERIALIZED (\n{_query_of(name)}\n)" for name in SHARED]
-    judged = [f"SELECT '{rule.rule}' AS \"rule\", {_COLUMNS} FROM (\n{rule.query}\n)" for rule in rules]
-    rows = "\nUNION ALL BY NAME\n".join([_SUBJECTS, *judged])
-    return f"CREATE MACRO _judged_of(chosen) AS TABLE (\nWITH {', '.join(shared)}\n{rows}\n)"
-
-
-_COLUMNS = "* REPLACE (to_json(figures)::VARCHAR AS figures)"
-_SUBJECTS = """SELECT
-    NULL::VARCHAR AS "rule", run_id, NULL::BOOLEAN AS fired, NULL::VARCHAR AS reason, NULL::VARCHAR AS sentence,
-    NULL::VARCHAR AS cure, NULL::DOUBLE AS gain, NULL::BIGINT[] AS event_ids, NULL::VARCHAR AS figures,
-    CASE WHEN status <> 'ok' THEN 'the run is ' || status || coalesce(': ' || failure, '') END AS failure, lacks
-FROM subjects"""
-"""The columns that a rule's query may give (all but the last two), and what is known of each run without a rule."""
 
 
 def _query_of(name: str) -> str:

@@ -45,6 +45,7 @@ RELATIONS = (
     "gaps",
     "steps",
     "kernels",
+    "_import_spans",
     "_import_verdicts",
     "_launch_gaps",
     "_graph_gaps",
@@ -63,8 +64,9 @@ RELATIONS = (
 )
 """The relations of every store, each after those it reads. A relation lives in the file of its name."""
 
-ON_DEMAND = ("cures", "host_tax", "rules", "findings", "rule_outcomes")
-"""Long queries: who opens a store waits for them only where they are asked for (`add`, or all of a store)."""
+ON_DEMAND = ("kernel_names", "cures", "host_tax", "rules", "findings", "rule_outcomes")
+"""Long queries: who opens a store waits for them only where they are asked for (`add`, or all of a store). The last
+three are tables, made together."""
 
 MACROS = ("_macros", "_kernel_name")
 KINDS = ("runs", "events", "environments", "roofs", "code")
@@ -106,7 +108,7 @@ def open_store(
             _load(connection, live_files(store, _reader(connection), sweep_id), host, device)
             if whole:
                 add(connection, *ON_DEMAND)
-                _inherit_comments(connection)
+                document(connection)
             return connection
         except (duckdb.IOException, FileNotFoundError) as error:
             connection.close()
@@ -206,12 +208,11 @@ def _load(
 
 
 def add(connection: duckdb.DuckDBPyConnection, *relations: str) -> None:
-    """Add relations of ON_DEMAND to an open store; `findings` and `rule_outcomes` read `rules`."""
-    for relation in relations:
-        if relation == "rules":
-            rules.define(connection)
-        else:
-            _make(connection, [relation])
+    """Add relations of ON_DEMAND to an open store."""
+    judged = {"rules", "findings", "rule_outcomes"}
+    _make(connection, [relation for relation in relations if relation not in judged])
+    if judged.intersection(relations):
+        rules.judge(connection, outcomes="rule_outcomes" in relations)
 
 
 def _make(connection: duckdb.DuckDBPyConnection, relations: Iterable[str]) -> None:
@@ -266,7 +267,7 @@ def _read_parquet(files: Sequence[Path]) -> str:
     return f"read_parquet([{names}], union_by_name = true, hive_partitioning = false)"
 
 
-def _inherit_comments(connection: duckdb.DuckDBPyConnection) -> None:
+def document(connection: duckdb.DuckDBPyConnection) -> None:
     """Give every column of a public relation without a comment that of the first relation with a column of its name."""
     known: dict[str, str] = {}
     inherited = []

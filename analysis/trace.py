@@ -3,7 +3,8 @@
 The chain is `export`: one run -> a header -> rows of the timeline, events, arrows, each line made by DuckDB
 (sql/trace/) -> a file. Lines are streamed, so that memory does not grow with the run.
 
-Left out, since the store does not hold it: the file's own metadata, flows, counters and instant events.
+Left out, since the store does not hold it: the file's own metadata, flows, counters and all instants but those of
+allocators.
 """
 
 import gzip
@@ -61,6 +62,24 @@ def export(connection: duckdb.DuckDBPyConnection, run: Run, path: Path) -> int:
             stream.write(("\n" if number == 0 else ",\n") + line)
         stream.write("\n]}\n")
     return events
+
+
+def span_of(connection: duckdb.DuckDBPyConnection, run: Run, event_id: int) -> tuple[int, int]:
+    """The part of the run's exported trace to look at for one event: the event, and three times its length before and
+    behind it; nanoseconds from the first event of the run.
+
+    Raises:
+        PointError: the run has no such event.
+    """
+    rows = connection.execute(
+        "SELECT ts_ns - (SELECT min(ts_ns) FROM events WHERE run_id = ?), greatest(dur_ns, 1000) FROM events "
+        "WHERE run_id = ? AND event_id = ?",
+        [run.run_id, run.run_id, event_id],
+    ).fetchall()
+    if not rows:
+        raise PointError(f"run {run.run_id} ({run.label}) has no event {event_id}")
+    start_ns, dur_ns = rows[0]
+    return max(0, start_ns - 3 * dur_ns), start_ns + 4 * dur_ns
 
 
 def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from runner.trace import audit as auditing
 from runner.trace import single
 from runner.trace import steps as stepping
 from runner.trace.audit import DeviceAudit
-from runner.trace.events import EVENTS, STEP_NAME, on_device_timeline
+from runner.trace.events import EVENTS, MEMORY, STEP_NAME, on_device_timeline
 from runner.trace.link import Links, linked
 from runner.trace.pool import Pool
 from runner.trace.reading import Progress, Trace, read
@@ -216,7 +216,7 @@ def _named(trace: Trace, pattern: re.Pattern[str]) -> pl.DataFrame:
     columns = ("name", "ts_ns", "dur_ns", "pid", "tid")
     frames = []
     for rows in trace.rows():
-        host = rows.filter(~on_device_timeline()).select(columns)
+        host = rows.filter(~on_device_timeline(), pl.col("category") != MEMORY).select(columns)
         names = [name for name in host.get_column("name").unique() if pattern.search(name)]
         frames.append(host.filter(pl.col("name").is_in(names)))
     return pl.concat(frames) if frames else trace.marks().select(columns)

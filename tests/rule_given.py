@@ -6,7 +6,7 @@ from typing import Any
 
 from given import write_store
 
-from analysis.rules import all_rules, define
+from analysis.rules import all_rules, judge
 from analysis.store import open_store
 
 DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -100,10 +100,10 @@ def outcome(
     events = [event for number, each in enumerate(traces) for event in each.events(f"r{number:03d}")]
     store = write_store(folder, runs=runs, events=events, environments=[{**H200, **(environment or {})}])
     with open_store(store) as connection:
-        define(connection, [each for each in all_rules() if each.rule == rule])
+        judge(connection, rules=[each for each in all_rules() if each.rule == rule])
         rows = connection.execute(
-            "SELECT outcome, o.reason, f.* EXCLUDE (reason) FROM _outcomes_of('stg_runs') AS o "
-            "LEFT JOIN _findings_of('stg_runs') AS f USING (run_id, \"rule\") "
+            "SELECT outcome, o.reason, f.* EXCLUDE (reason) FROM rule_outcomes AS o "
+            'LEFT JOIN findings AS f USING (run_id, "rule") '
             "WHERE run_id = 'r000' AND o.\"rule\" = ?",
             [rule],
         )

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from given import write_store
 
-from analysis.store import open_store
 from analysis.__main__ import VIEWS, main
 from analysis.output import plain, short, write_table
+from analysis.store import open_store
 
 ROOT = Path(__file__).parents[1]
 

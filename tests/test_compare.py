@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from given import Row, write_store
 
-from analysis.store import open_store
 from analysis.__main__ import main
 from analysis.compare import RELATIONS, in_words, prepare
-from analysis.store import SQL
+from analysis.store import SQL, open_store
 from runner.trace import read_trace
 
 TRACES = Path(__file__).parent / "data" / "traces"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from given import Row, write_store
 
-from analysis.store import open_store
 from analysis.naming import PointError, named_run
+from analysis.store import open_store
 
 RUNS: list[Row] = [
     {"run_id": "1a01", "point_id": "aaaa1111bbbb", "size": 64},

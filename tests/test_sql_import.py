@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from given import Row, write_store
 
-from analysis.store import open_store
 from analysis.__main__ import main
+from analysis.store import open_store
 
 RUNTIME, ANNOTATION = "cuda_runtime", "user_annotation"
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")

@@ -72,9 +72,9 @@ def test_recorded_times_equal_rational_arithmetic(path: Path) -> None:
     document = json.loads(gzip.decompress(path.read_bytes()), parse_float=str)
     base_ns = document["baseTimeNanoseconds"]
     expected = [
-        (raw["name"], base_ns + Fraction(raw["ts"]) * 1000, Fraction(raw["dur"]) * 1000)
+        (raw["name"], base_ns + Fraction(raw["ts"]) * 1000, Fraction(raw.get("dur", "0")) * 1000)
         for raw in document["traceEvents"]
-        if raw["ph"] == "X"
+        if raw["ph"] == "X" or raw["name"] == "[memory]"
     ]
     events = read_trace(path.read_bytes())
     assert [(event.name, event.ts_ns, event.dur_ns) for event in events] == expected
@@ -120,10 +120,27 @@ def test_what_json_cannot_say_becomes_null() -> None:
 
 
 def test_only_complete_events_become_rows() -> None:
-    """Flows, metadata and instants are left out and take no event id."""
+    """Flows, metadata and instants that no allocator wrote are left out and take no event id."""
     others = [{"ph": phase, "name": phase, "ts": 1} for phase in "Msfi"]
     events = read(*others, complete("a", 1, 1), *others, complete("b", 2, 1))
     assert [(event.event_id, event.name) for event in events] == [(0, "a"), (1, "b")]
+
+
+def test_what_an_allocator_did_is_an_event_without_duration() -> None:
+    """Bytes freed are negative; it lies in the host event and in the step around it, and encloses nothing."""
+    memory = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "s": "t", "ts": 3}
+    step, op, freed, other, inner = read(
+        complete("ProfilerStep#4", 0, 10, "user_annotation"),
+        complete("aten::empty", 2, 4),
+        memory | {"args": {"Bytes": -512, "Device Type": 1, "Total Allocated": 0}},
+        memory | {"tid": 2},
+        complete("inner", 3, 0),
+    )
+    assert (freed.category, freed.dur_ns, freed.is_device, freed.bytes) == ("cpu_instant_event", 0, False, -512)
+    assert (freed.parent_id, freed.step) == (op.event_id, 4)
+    assert json.loads(freed.args or "") == {"Device Type": 1, "Total Allocated": 0}
+    assert (other.parent_id, other.step, other.bytes, other.args) == (None, 4, None, None)
+    assert inner.parent_id == op.event_id and op.parent_id == step.event_id
 
 
 # --- links
@@ -418,7 +435,7 @@ def test_public_traces(case: dict[str, Any]) -> None:
         spans[str(event.device)].append((event.ts_ns, event.end_ns))
     steps = {e.name for e in events if e.name.startswith("ProfilerStep#") and e.category != "gpu_user_annotation"}
     assert {
-        "complete_events": len(events),
+        "complete_events": sum(event.category != "cpu_instant_event" for event in events),
         "gpu_events": len(work),
         "kernels": sum(event.category == "kernel" for event in work),
         "busy_ns_by_device": {device: busy_ns(each) for device, each in spans.items()},

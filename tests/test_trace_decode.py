@@ -50,7 +50,7 @@ def alone(texts: list[str]) -> dict[str, Any]:
             continue
         told["complete"] += one.phase == "X"
         told["begun"] += one.phase == "B"
-        if one.phase in ("X", "B"):
+        if "name" in one.columns:
             told["rows"].append({"event_id": len(told["rows"]), **one.columns})
         elif one.phase == "E":
             told["ends"].append({"place": len(told["rows"]), **one.columns})
@@ -106,18 +106,20 @@ VALUES = st.sampled_from(SCALARS + NESTED)
 CATEGORIES = [
     "cpu_op", "CPU_op", "Operator", "operator", "Runtime", "cuda_runtime", "cuda_driver", "hip_runtime",
     "xpu_driver", "Kernel", "kernel", "Memcpy", "gpu_memcpy", "Memset", "gpu_memset", "user_annotation",
-    "gpu_user_annotation", "cuda_sync", "python_function", "ac2g", "", "É",
+    "gpu_user_annotation", "cuda_sync", "python_function", "ac2g", "", "É", "cpu_instant_event", "CPU_Instant_Event",
 ]  # fmt: skip
 NAMES = [
-    "a", "", "ProfilerStep#3", "ProfilerStep#x", 'void k<(int)4, {a}, [b]>("x\\y")', "a},{b", '}, {"ph": "X"',
+    "a", "", "[memory]", "ProfilerStep#3", "ProfilerStep#x",
+    'void k<(int)4, {a}, [b]>("x\\y")', "a},{b", '}, {"ph": "X"',
     "µ 日本 😀", "line\nbreak\ttab",
 ]  # fmt: skip
 TAKEN = [
     "correlation", "device", "stream", "registers per thread", "shared memory", "bytes", "grid", "block",
-    "External id", "Input Dims",
+    "External id", "Input Dims", "Bytes",
 ]  # fmt: skip
 KEYS = [*TAKEN, "warps per SM", "Call stack", "µ", "a\"b\\c", "},{", "External Id", "Input dims"]  # fmt: skip
 ARGUMENTS = st.lists(st.tuples(st.sampled_from(KEYS), VALUES), max_size=6)
+MEMORY = [("ph", '"i"'), ("cat", '"cpu_instant_event"'), ("name", '"[memory]"')]
 
 
 FEW_DECIMALS = st.one_of(st.integers(0, 5000), st.integers(2**42, 2**43 - 1))
@@ -146,6 +148,8 @@ def likely(draw: st.DrawFn) -> Members:
         ("cat", json.dumps(draw(st.sampled_from(CATEGORIES)))),
         ("name", json.dumps(draw(st.sampled_from(NAMES)))),
     ]
+    if draw(st.integers(0, 3)) == 0:
+        named = draw(st.sampled_from([MEMORY, MEMORY, [("ph", '"X"'), *MEMORY[1:]]]))
     lane = [
         ("pid", draw(st.sampled_from(["0", "7", '"stream 7"', '""']))),
         ("tid", draw(st.sampled_from(["1", "20", '"7"', '"python 3"']))),
@@ -186,7 +190,7 @@ def odd(draw: st.DrawFn) -> Members:
 
 
 PLAIN = {"ph": '"X"', "cat": '"cpu_op"', "name": '"a"', "pid": "0", "tid": "1", "ts": "1.5", "dur": "2.125"}
-KINDS = ["cpu_op", "cuda_runtime", "user_annotation", "gpu_user_annotation", "Kernel"]
+KINDS = ["cpu_op", "cpu_instant_event", "cuda_runtime", "user_annotation", "gpu_user_annotation", "Kernel"]
 
 
 def plain(category: str = "cpu_op", arguments: Members | None = None, **other: str) -> str:
@@ -198,6 +202,44 @@ def plain(category: str = "cpu_op", arguments: Members | None = None, **other: s
         **other,
     }
     return written(list(members.items()))
+
+
+# --- what an allocator did
+
+
+def memory(**other: str) -> str:
+    """An instant of Kineto's that tells of 512 bytes, but for what is given."""
+    members = dict(MEMORY) | {"s": '"t"', "pid": "0", "tid": "1", "ts": "1.5", **other}
+    arguments = [("Bytes", "-512"), ("Device Type", "1"), ("Addr", str(2**47))]
+    return written([*members.items(), ("args", written(arguments))])
+
+
+def test_an_allocators_instants_are_rows() -> None:
+    """They last no time, whatever they say, hold their bytes with the sign, and are neither complete nor set aside."""
+    decoded = same([plain(), memory(), plain("Kernel"), memory(dur="7"), memory(ts='"2.5"')])
+    rows = decoded.rows.sort("event_id").filter(decoded.rows.sort("event_id").get_column("name") == "[memory]")
+    assert rows.get_column("event_id").to_list() == [1, 3, 4]
+    assert rows.get_column("ts_ns").to_list() == [1500, 1500, 2500]
+    assert rows.get_column("dur_ns").to_list() == [0, 0, 0]
+    assert rows.get_column("bytes").to_list() == [-512, -512, -512]
+    assert json.loads(rows.get_column("args")[0]) == {"Device Type": 1, "Addr": 2**47}
+    assert (decoded.complete, decoded.set_aside) == (2, Counter())
+
+
+def test_any_value_of_an_allocators_instant() -> None:
+    """One odd value between sound ones: the same as alone, kept or counted."""
+    for key in ("ph", "cat", "name", "pid", "tid", "ts", "dur", "args"):
+        for value in SCALARS + NESTED:
+            same([plain(), memory(), memory(**{key: value}), plain("Kernel")])
+
+
+def test_absolute_times_among_instants() -> None:
+    """Where starts are read from their texts, those of the allocator's instants are, and no other instant's."""
+    late = "1795959321186778.034"
+    other = written([("ph", '"i"'), ("cat", '"cpu_instant_event"'), ("name", '"[OutOfMemory]"'), ("ts", "1.5")])
+    decoded = same([plain(ts=late), other, memory(ts=late), plain(ts=late[:-3] + "035")])
+    assert decoded.rows.get_column("ts_ns").sort().to_list() == [1795959321186778034] * 2 + [1795959321186778035]
+    assert decoded.set_aside == {"instant": 1}
 
 
 # --- every value in every place

@@ -87,7 +87,9 @@ TEXTS = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_catego
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 SCALARS = st.one_of(st.none(), st.booleans(), INTEGERS, st.floats(allow_nan=False, allow_infinity=False), TEXTS)
 VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=3), st.dictionaries(TEXTS, SCALARS, max_size=2))
-COLUMNS = ["correlation", "device", "stream", "grid", "block", "registers per thread", "shared memory", "bytes"]
+COLUMNS = [
+    "correlation", "device", "stream", "grid", "block", "registers per thread", "shared memory", "bytes", "Bytes",
+]  # fmt: skip
 ROWS = st.one_of(INTEGERS, st.sampled_from(["0", "-0", "007", "stream 7", "9" * 30, ""]), TEXTS, st.none())
 ARGUMENTS = st.dictionaries(
     st.one_of(st.sampled_from([*COLUMNS, "Input Dims"]), TEXTS),
@@ -98,7 +100,9 @@ RAW = st.fixed_dictionaries(
     {
         "ph": st.just("X"),
         "name": TEXTS,
-        "cat": st.sampled_from(["cpu_op", "kernel", "gpu_memcpy", "cuda_runtime", "cuda_sync", "user_annotation", ""]),
+        "cat": st.sampled_from(
+            ["cpu_op", "cpu_instant_event", "kernel", "gpu_memcpy", "cuda_runtime", "cuda_sync", "user_annotation", ""]
+        ),
         "ts": st.integers(0, 10**10),
         "dur": st.integers(0, 10**7),
     },
@@ -187,6 +191,22 @@ def test_columns_stand_before_the_stored_arguments(tmp_path: Path) -> None:
     )
     assert second.endswith('"args": {"Input Dims": [[2, 3], []]}}')
     assert third.endswith('"dur": 1.000}')
+
+
+def test_what_an_allocator_did_is_an_instant_again(tmp_path: Path) -> None:
+    """It has no duration but the scope that viewers ask for, and its bytes stand under Kineto's name."""
+    memory = {
+        "name": "[memory]",
+        "category": "cpu_instant_event",
+        "dur_ns": 0,
+        "bytes": -512,
+        "args": '{"Device Id":0}',
+    }
+    document = exported(tmp_path, [event(0), event(1, **memory)])
+    assert of_phase(document, "i") == [
+        {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 415, "tid": 415, "ts": 1,
+         "args": {"Bytes": -512, "Device Id": 0}}
+    ]  # fmt: skip
 
 
 def test_rows_keep_their_texts(tmp_path: Path) -> None:

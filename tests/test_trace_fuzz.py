@@ -70,7 +70,7 @@ def names(events: pl.DataFrame) -> Counter[tuple[str, int, int]]:
 
 
 def whole_events(text: bytes) -> list[int]:
-    """Where each complete event of the file ends."""
+    """Where each event of the file that is kept ends."""
     events = json.loads(text)["traceEvents"]
     decoder, place, ends = json.JSONDecoder(), text.index(b'"traceEvents"'), []
     string = text.decode()
@@ -80,7 +80,7 @@ def whole_events(text: bytes) -> list[int]:
         while string[place] in " \n\r,":
             place += 1
         _, place = decoder.raw_decode(string, place)
-        if event["ph"] == "X":
+        if event["ph"] == "X" or event["name"] == "[memory]":
             ends.append(place)
     return ends
 

@@ -10,9 +10,8 @@ import duckdb
 import pytest
 from given import write_store
 
-from analysis.store import open_store
 from analysis.__main__ import main
-from analysis.store import RELATIONS, SQL
+from analysis.store import RELATIONS, SQL, open_store
 from analysis.whatif import in_words, open_whatif
 
 WAITS = {"blocking_calls": {"Tensor.item": 1}}

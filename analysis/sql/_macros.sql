@@ -4,31 +4,33 @@
 CREATE MACRO _finite(x) AS CASE WHEN isfinite(x::DOUBLE) THEN x::DOUBLE END;
 
 -- A number as text with 3 significant digits.
-CREATE MACRO _number(x) AS CASE
-    WHEN x IS NULL OR isnan(x::DOUBLE) THEN NULL
-    WHEN isinf(x::DOUBLE) THEN 'infinity'
-    WHEN abs(x) >= 1000 THEN format('{:.0f}', round(x::DOUBLE, 2 - floor(log10(abs(x)))::INTEGER))
-    WHEN abs(x) >= 100 THEN format('{:.0f}', x::DOUBLE)
-    WHEN abs(x) >= 10 THEN format('{:.1f}', x::DOUBLE)
-    WHEN abs(x) >= 1 THEN format('{:.2f}', x::DOUBLE)
-    ELSE format('{:.3g}', x::DOUBLE)
-END;
+-- (A macro repeats its argument wherever it uses it, so that a long one would be planned many times: the list has it once.)
+CREATE MACRO _number(x) AS [CASE
+    WHEN v IS NULL OR isnan(v) THEN NULL
+    WHEN isinf(v) THEN 'infinity'
+    WHEN abs(v) >= 1000 THEN format('{:.0f}', round(v, 2 - floor(log10(abs(v)))::INTEGER))
+    WHEN abs(v) >= 100 THEN format('{:.0f}', v)
+    WHEN abs(v) >= 10 THEN format('{:.1f}', v)
+    WHEN abs(v) >= 1 THEN format('{:.2f}', v)
+    ELSE format('{:.3g}', v)
+END FOR v IN [x::DOUBLE]][1];
 
 -- A time with its unit.
 CREATE MACRO _us(x) AS _number(x) || ' us';
-CREATE MACRO _time(us) AS CASE
-    WHEN us >= 1e6 THEN _number(us / 1e6) || ' s'
-    WHEN us >= 1e3 THEN _number(us / 1e3) || ' ms'
-    ELSE _us(us)
-END;
+CREATE MACRO _time(us) AS [
+    _number(CASE WHEN t >= 1e6 THEN t / 1e6 WHEN t >= 1e3 THEN t / 1e3 ELSE t END)
+    || CASE WHEN t >= 1e6 THEN ' s' WHEN t >= 1e3 THEN ' ms' ELSE ' us' END
+FOR t IN [us]][1];
 
 -- An amount of memory with its unit.
-CREATE MACRO _bytes(x) AS CASE
-    WHEN x >= 1e9 THEN _number(x / 1e9) || ' GB'
-    WHEN x >= 1e6 THEN _number(x / 1e6) || ' MB'
-    WHEN x >= 1e3 THEN _number(x / 1e3) || ' kB'
-    ELSE x::BIGINT || ' bytes'
-END;
+CREATE MACRO _bytes(x) AS [
+    CASE
+        WHEN n >= 1e9 THEN _number(n / 1e9) || ' GB'
+        WHEN n >= 1e6 THEN _number(n / 1e6) || ' MB'
+        WHEN n >= 1e3 THEN _number(n / 1e3) || ' kB'
+        ELSE n::BIGINT || ' bytes'
+    END
+FOR n IN [x]][1];
 
 -- A fraction as a percentage.
 CREATE MACRO _percent(x) AS _number(100 * x) || ' %';

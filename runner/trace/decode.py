@@ -20,7 +20,7 @@ import msgspec
 import polars as pl
 
 from runner.trace import single
-from runner.trace.events import DEVICE_TIMELINE, DEVICE_WORK, ROWS, STEP_NAME, is_annotation
+from runner.trace.events import DEVICE_TIMELINE, DEVICE_WORK, MEMORY, ROWS, STEP_NAME, is_annotation
 from runner.trace.salvage import Lost, salvage
 
 PHASES = {
@@ -29,7 +29,7 @@ PHASES = {
     "T": "asynchronous", "p": "asynchronous", "F": "asynchronous", "N": "object", "O": "object", "D": "object",
     "P": "sample", "v": "memory dump", "V": "memory dump", "c": "clock", "(": "context", ")": "context",
 }  # fmt: skip
-"""Phases of the Chrome format that are no durations: what the audit calls them."""
+"""Phases of the Chrome format that are no durations: what the audit calls them. An allocator's instants are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class End:
 class Decoded:
     """A chunk's rows, in no order, and its audit. Times are without the base, event_id counts the rows as they stood.
 
-    complete: events of phase X, kept or not; begun: rows that only begin. rest, closed_at: what `salvage` says of them.
+    complete: events of phase X, kept or not (an allocator's instants are rows but none of these); begun: rows that only
+    begin. rest, closed_at: what `salvage` says of them.
     """
 
     rows: pl.DataFrame
@@ -104,6 +105,8 @@ class _Nanoseconds(int):
 
 class _Time(msgspec.Struct, gc=False):
     ph: str | None = None
+    cat: str | None = None
+    name: str | None = None
     ts: msgspec.Raw = msgspec.Raw(b"")
 
 
@@ -127,6 +130,7 @@ _CALL = {
 }  # fmt: skip
 _ON_TIMELINE = {**_CALL, "device": "device", "stream": "stream"}
 _OF_WORK = {**_ON_TIMELINE, "bytes": "bytes"}
+_OF_MEMORY = {**_CALL, "bytes": "Bytes"}
 _ARGUMENTS_OF_CALLS = r'"(?:correlation|registers per thread|shared memory|grid|block)"'
 _SHAPES = r"^\[[\[\]\d,\s-]*\]$"
 _FOLD = r"\n\s*"
@@ -174,16 +178,18 @@ def _of_objects(texts: list[bytes]) -> Decoded:
 
 
 def _decoded(events: list[_Event], chunk: bytes, texts: Texts) -> Decoded:
-    complete = [event for event in events if event.ph == "X"]
-    decoded = Decoded(ROWS.to_frame(), events=len(events))
-    halves = _count_phases(decoded, events) if len(complete) < len(events) else []
-    # Among complete events alone their own numbers keep the order, and their places need not be looked for.
-    places = range(len(complete)) if not halves else _places(events)
-    limit_us = _limit_us(complete, chunk)
-    if any(type(event.ts) is float and abs(event.ts) >= limit_us for event in complete):
-        _read_times(complete, chunk)
-    decoded.rows, odd = _rows(complete, places, limit_us)
-    decoded.complete = len(complete) - len(odd)
+    kept = [event for event in events if event.ph == "X"]
+    decoded = Decoded(ROWS.to_frame(), events=len(events), complete=len(kept))
+    halves = []
+    if len(kept) < len(events):
+        halves = _count_phases(decoded, events)
+        kept = _with_memory(decoded, events, kept)
+    # Among the kept events alone their own numbers keep the order, and their places need not be looked for.
+    places = range(len(kept)) if not halves else _places(events)
+    limit_us = _limit_us(kept, chunk)
+    if any(type(event.ts) is float and abs(event.ts) >= limit_us for event in kept):
+        _read_times(kept, chunk)
+    decoded.rows, odd = _rows(kept, places, limit_us)
     if odd or halves:
         if not halves:
             places = _places(events)
@@ -191,6 +197,7 @@ def _decoded(events: list[_Event], chunk: bytes, texts: Texts) -> Decoded:
                 event_id=pl.Series(places, dtype=pl.Int64).gather(decoded.rows.get_column("event_id"))
             )
             odd = [places[number] for number in odd]
+        decoded.complete -= sum(events[place].ph == "X" for place in odd)
         _add(decoded, texts(), sorted([*odd, *halves]))
     return decoded
 
@@ -204,14 +211,30 @@ def _limit_us(events: list[_Event], chunk: bytes) -> float:
 
 def _read_times(events: list[_Event], chunk: bytes) -> None:
     """Give the events the times that stand in their texts, as traces of 2024 write them: absolute, with decimals."""
-    times = [each.ts for each in _TIMES.decode(b"[" + chunk + b"]") if each.ph == "X"]
+    times = [each.ts for each in _TIMES.decode(b"[" + chunk + b"]") if _is_kept(each)]
     for event, text in zip(events, times, strict=True):
         if matched := _ABSOLUTE.fullmatch(text):
             event.ts = _Nanoseconds(matched[1] + (matched[2] or b"").ljust(3, b"0"))
 
 
 def _places(events: list[_Event]) -> list[int]:
-    return [place for place, event in enumerate(events) if event.ph == "X"]
+    return [place for place, event in enumerate(events) if _is_kept(event)]
+
+
+def _is_kept(event: _Event | _Time) -> bool:
+    return event.ph == "X" or single.is_memory(event.ph, event.name, event.cat)
+
+
+def _with_memory(decoded: Decoded, events: list[_Event], complete: list[_Event]) -> list[_Event]:
+    """The complete events and, where they stood, an allocator's, which last no time; these are not set aside."""
+    memory = [event for event in events if event.ph == "i" and single.is_memory("i", event.name, event.cat)]
+    if not memory:
+        return complete
+    decoded.set_aside[PHASES["i"]] -= len(memory)
+    decoded.set_aside = +decoded.set_aside
+    for event in memory:
+        event.dur = 0
+    return [event for event in events if _is_kept(event)]
 
 
 def _count_phases(decoded: Decoded, events: list[_Event]) -> list[int]:
@@ -237,7 +260,7 @@ def _add(decoded: Decoded, texts: Sequence[bytes], places: Iterable[int]) -> Non
             continue
         decoded.complete += one.phase == "X"
         decoded.begun += one.phase == "B"
-        if one.phase in ("X", "B"):
+        if "name" in one.columns:
             added.append({"event_id": place, **one.columns})
         elif one.phase == "E":
             decoded.ends.append(End(place, **one.columns))
@@ -256,7 +279,7 @@ def _rows(events: list[_Event], places: Sequence[int], limit_us: float) -> tuple
 
 
 def _by_kind(events: list[_Event], places: Sequence[int]) -> dict[str, tuple[list[_Event], Sequence[int]]]:
-    """The events parted by what their arguments may hold: work, timeline, annotation, call, other."""
+    """The events parted by what their arguments may hold: work, timeline, memory, annotation, call, other."""
     kinds = {word: _kind(single.today(word, None)) for word in {event.cat for event in events}}
     if len(set(kinds.values())) <= 1:
         return dict.fromkeys(kinds.values(), (events, places))
@@ -273,6 +296,8 @@ def _kind(category: str) -> str:
         return "work"
     if category in DEVICE_TIMELINE:
         return "timeline"
+    if category == MEMORY:
+        return "memory"
     if category.endswith("user_annotation"):
         return "annotation"
     return "call" if category.endswith(("_runtime", "_driver")) else "other"
@@ -295,6 +320,8 @@ def _by_columns(kind: str, frame: pl.DataFrame) -> pl.DataFrame:
         return _placed(_called(frame, _OF_WORK))
     if kind == "timeline":
         return _placed(_called(frame, _ON_TIMELINE))
+    if kind == "memory":
+        return _called(frame, _OF_MEMORY)
     if kind in ("call", "annotation"):
         return _called(frame, _CALL)
     called = frame.get_column("args").str.contains(_ARGUMENTS_OF_CALLS)

@@ -20,6 +20,10 @@ TODAY = {
 }
 """Categories of 2021, lower case, and what they are called today; `kernel` stayed."""
 
+MEMORY_NAME = "[memory]"
+MEMORY = "cpu_instant_event"
+"""Instants of this name and category tell what an allocator did: the only ones that are kept, with no duration."""
+
 STEP_NAME = re.compile(r"ProfilerStep#([0-9]{1,18})")
 
 ROWS = pl.Schema(

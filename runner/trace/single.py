@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from runner.trace.events import DEVICE_TIMELINE, DEVICE_WORK, STEP_NAME, TODAY
+from runner.trace.events import DEVICE_TIMELINE, DEVICE_WORK, MEMORY, MEMORY_NAME, STEP_NAME, TODAY
 
 LONGEST_US = 3 * 10**15
 """95 years. Three such terms (base time, start, duration) still fit 64 bits as nanoseconds."""
@@ -48,7 +48,8 @@ class SetAside(Exception):
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """An event of phase X or B: its columns but for event_id; of phase E: pid, tid, ts_ns, args; of another: none."""
+    """An event of phase X or B, or of an allocator: its columns but for event_id; of phase E: pid, tid, ts_ns, args; of
+    another: none."""
 
     phase: str
     columns: dict[str, Any]
@@ -68,9 +69,15 @@ def read(text: bytes) -> One:
             phase, {**lane, "ts_ns": nanoseconds(raw.get("ts"), "time"), "args": json_text(_arguments(raw) or None)}
         )
     try:
-        return One(phase, _columns(raw, phase) if phase in ("X", "B") else {})
+        is_kept = phase in ("X", "B") or is_memory(phase, raw.get("name"), raw.get("cat"))
+        return One(phase, _columns(raw, phase) if is_kept else {})
     except SetAside as error:
         raise SetAside(str(error), complete=phase == "X") from error
+
+
+def is_memory(phase: object, name: object, category: object) -> bool:
+    """Whether an event is an allocator's: an instant of Kineto's that tells what was allocated or freed."""
+    return phase == "i" and name == MEMORY_NAME and isinstance(category, str) and category.lower() == MEMORY
 
 
 def _columns(raw: dict[str, Any], phase: str) -> dict[str, Any]:
@@ -82,11 +89,13 @@ def _columns(raw: dict[str, Any], phase: str) -> dict[str, Any]:
     if category in DEVICE_TIMELINE:
         taken["device"] = _place(pid) if taken["device"] is None else taken["device"]
         taken["stream"] = _place(tid) if taken["stream"] is None else taken["stream"]
+    if category == MEMORY:
+        taken["bytes"] = _taken(args, "Bytes", category)
     return {
         "name": name,
         "category": category,
         "ts_ns": nanoseconds(raw.get("ts"), "time"),
-        "dur_ns": None if phase == "B" else _duration(raw),
+        "dur_ns": {"B": None, "i": 0}[phase] if phase in ("B", "i") else _duration(raw),
         "pid": pid,
         "tid": tid,
         **taken,
@@ -154,9 +163,9 @@ def json_text(value: object) -> str | None:
 
 
 def shapes_text(value: object) -> str | None:
-    """Shapes with a space behind every comma, as torch writes them."""
+    """Shapes with a space behind every comma, as torch writes them; what holds texts is none and stays as it is."""
     text = json_text(value)
-    return None if text is None else text.replace(",", ", ")
+    return text if text is None or '"' in text else text.replace(",", ", ")
 
 
 def external(value: object) -> str | None:

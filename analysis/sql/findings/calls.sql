@@ -3,13 +3,13 @@
 WITH fences AS (
     SELECT run_id, event_id
     FROM events
-    SEMI JOIN query_table(chosen) USING (run_id)
+    SEMI JOIN chosen_runs USING (run_id)
     WHERE category = 'user_annotation' AND name = 'crossover: fence'
 ),
 called AS (
     SELECT c.run_id, c.name, c.event_id, c.step, c.dur_ns, f.event_id IS NOT NULL AS is_fence,
         c.step IS NOT NULL AND NOT is_fence AS is_inside
-    FROM (FROM events SEMI JOIN query_table(chosen) USING (run_id) WHERE _is_runtime(category)) AS c
+    FROM (FROM events SEMI JOIN chosen_runs USING (run_id) WHERE _is_runtime(category)) AS c
     LEFT JOIN fences AS f ON f.run_id = c.run_id AND f.event_id = c.parent_id
 )
 SELECT

@@ -5,5 +5,5 @@ WHERE is_device OR is_call OR category = 'user_annotation' AND name = 'crossover
 UNION ALL
 SELECT run_id, event_id, name, category, ts_ns, ts_ns + dur_ns, is_device, device, stream, pid, tid, step, launch_id
 FROM events
-SEMI JOIN query_table(chosen) USING (run_id)
+SEMI JOIN chosen_runs USING (run_id)
 WHERE category = 'overhead'

@@ -3,7 +3,7 @@
 WITH called AS (
     SELECT run_id, name, grid, block, list({'ns': dur_ns, 'event_id': event_id, 'step': step}) AS times
     FROM events
-    SEMI JOIN query_table(chosen) USING (run_id)
+    SEMI JOIN chosen_runs USING (run_id)
     WHERE category = 'kernel' AND step IS NOT NULL
     GROUP BY run_id, name, grid, block
 ),

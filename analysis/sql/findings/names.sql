@@ -1,3 +1,7 @@
 -- Grain: one row a name of a kernel that ran in a typical step, decoded (see kernel_names).
-SELECT name, NULL AS family
-FROM (SELECT DISTINCT name FROM step_events WHERE category = 'kernel')
+WITH named AS (
+    SELECT DISTINCT name
+    FROM step_events
+    WHERE category = 'kernel'
+)
+FROM _kernel_names('named')

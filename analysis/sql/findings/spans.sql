@@ -1,12 +1,6 @@
 -- Grain: one row a run and step of its trace.
 -- Columns as in `steps`. Of a sweep's steps only what their marks tell: the rest is in `typical`, for one of them.
-WITH imports AS (
-    SELECT run_id
-    FROM stg_runs
-    SEMI JOIN query_table(chosen) USING (run_id)
-    WHERE source = 'import'
-),
-marks AS (
+WITH marks AS (
     SELECT
         e.run_id, e.step,
         max(e.event_id) FILTER (e.name = r.workload) AS mark_id,
@@ -14,7 +8,7 @@ marks AS (
         coalesce(max(e.ts_ns + e.dur_ns) FILTER (e.name = r.workload), max(e.ts_ns + e.dur_ns)) AS end_ns,
         coalesce(sum(e.dur_ns) FILTER (e.name = r.workload), max(e.dur_ns)) / 1e3 AS host_us
     FROM events AS e
-    JOIN (FROM stg_runs SEMI JOIN query_table(chosen) USING (run_id) WHERE source IS DISTINCT FROM 'import') AS r USING (run_id)
+    JOIN (FROM stg_runs SEMI JOIN chosen_runs USING (run_id) WHERE source IS DISTINCT FROM 'import') AS r USING (run_id)
     WHERE e.category = 'user_annotation' AND e.step IS NOT NULL
         AND (e.name = r.workload OR starts_with(e.name, 'ProfilerStep#'))
     GROUP BY e.run_id, e.step
@@ -32,4 +26,5 @@ SELECT
 FROM marks AS m
 LEFT JOIN first_operations AS f USING (run_id, step)
 UNION ALL BY NAME
-FROM _steps_of('imports')
+FROM _import_spans
+SEMI JOIN chosen_runs USING (run_id)

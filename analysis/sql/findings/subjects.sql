@@ -29,11 +29,11 @@ SELECT
     coalesce(t.calls, 0) AS calls,
     coalesce(t.operations, 0) AS operations_seen,
     coalesce(t.stacks, 0) > 0 AS has_stacks,
-    coalesce(t.shaped, 0) > 0 AS has_shapes,
+    coalesce(p.shaped, 0) > 0 AS has_shapes,
     coalesce(t.memory_events, 0) > 0 AS has_memory_events,
     t.host_total_us,
     t.device_total_us,
-    coalesce(t.waiting_us, 0) AS waiting_us,
+    coalesce(w.waiting_us, 0) AS waiting_us,
     y.step AS typical_step,
     coalesce(y.steps, 0) AS steps,
     MAP {
@@ -55,20 +55,27 @@ SELECT
         'compiled': CASE WHEN NOT is_compiled THEN 'nothing in it was compiled by torch.compile' END,
         'eager': CASE WHEN is_compiled THEN 'it was compiled by torch.compile' END,
         'warm': CASE WHEN is_cold THEN 'a cold point: its first calls were measured' END,
-        'shapes': CASE WHEN coalesce(t.shaped, 0) = 0 THEN 'the profiler did not record shapes (profiler.record_shapes=true)' END,
+        'shapes': CASE WHEN coalesce(p.shaped, 0) = 0 THEN 'the profiler did not record shapes (profiler.record_shapes=true)' END,
         'stacks': CASE WHEN coalesce(t.stacks, 0) = 0 THEN 'the profiler did not record stacks (profiler.with_stack=true)' END,
         'memory events': CASE
             WHEN coalesce(t.memory_events, 0) = 0 THEN 'the profiler did not record memory (profiler.profile_memory=true)'
         END,
         'launch parameters': CASE
-            WHEN coalesce(t.grids, 0) = 0 THEN 'the trace holds no launch parameters of kernels'
+            WHEN coalesce(p.grids, 0) = 0 THEN 'the trace holds no launch parameters of kernels'
             WHEN e.multiprocessors IS NULL THEN 'the device''s multiprocessors are not known'
         END
     } AS lacks
 FROM stg_runs AS r
-SEMI JOIN query_table(chosen) USING (run_id)
+SEMI JOIN chosen_runs USING (run_id)
 LEFT JOIN bounds AS b
     ON b.point_id IS NOT DISTINCT FROM r.point_id AND b.environment_id IS NOT DISTINCT FROM r.environment_id
 LEFT JOIN environments AS e ON e.environment_id = r.environment_id
 LEFT JOIN trace_contents AS t ON t.run_id = r.run_id
 LEFT JOIN typical AS y ON y.run_id = r.run_id
+LEFT JOIN step_contents AS p ON p.run_id = r.run_id
+LEFT JOIN (
+    SELECT run_id, sum(total_us) AS waiting_us
+    FROM calls
+    WHERE _is_waiting(name)
+    GROUP BY run_id
+) AS w ON w.run_id = r.run_id

@@ -2,7 +2,7 @@
 WITH sweeps AS (
     SELECT run_id
     FROM stg_runs
-    SEMI JOIN query_table(chosen) USING (run_id)
+    SEMI JOIN chosen_runs USING (run_id)
     WHERE source IS DISTINCT FROM 'import'
 )
 SELECT s.*, t.steps

@@ -4,7 +4,7 @@
 -- such a call takes while the device is idle is the host's own. A step waits for input where a data loader is asked for
 -- the next batch while the device is idle. Of several devices their mean counts.
 CREATE TEMP TABLE import_steps AS
-WITH spans AS MATERIALIZED (FROM _steps_of('_imports')),
+WITH spans AS (FROM _import_spans),
 calls AS MATERIALIZED (
     SELECT run_id, event_id, name, pid, tid, ts_ns, ts_ns + dur_ns AS end_ns
     FROM events

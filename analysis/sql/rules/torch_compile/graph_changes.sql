@@ -12,7 +12,7 @@ WITH graphs AS (
     FROM (
         SELECT run_id, step, event_id, regexp_extract(name, 'CompiledFxGraph (\w+)', 1) AS hash
         FROM events
-        SEMI JOIN query_table(chosen) USING (run_id)
+        SEMI JOIN chosen_runs USING (run_id)
         WHERE category = 'user_annotation' AND step IS NOT NULL AND starts_with(name, '## Call CompiledFxGraph')
     )
     GROUP BY run_id, step
