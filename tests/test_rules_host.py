@@ -304,7 +304,10 @@ def test_loader_wait_fires(tmp_path: Path) -> None:
 
 
 def test_loader_wait_near_miss(tmp_path: Path) -> None:
-    """Loading while the device works costs nothing; without a loader there is nothing to say."""
+    """Loading costs nothing while the device works, be it on an earlier step; no loader, nothing to say."""
+    behind = loading(400, 10)
+    behind.work("gemm", 900, 3000, 0)
+    assert outcome(tmp_path / "behind", "loader_wait", behind)["outcome"] == "clear"
     assert outcome(tmp_path / "hidden", "loader_wait", loading(400, 399))["outcome"] == "clear"
     assert outcome(tmp_path / "none", "loader_wait", steps_of())["outcome"] == "not applicable"
 

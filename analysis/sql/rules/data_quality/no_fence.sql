@@ -28,7 +28,7 @@ SELECT
     CASE
         WHEN source = 'import' THEN 'The launch of ' || _counted(number, 'device event') || ' (' || _time(unlinked_us)
             || ', ' || _percent(frac)
-            || ' of the device''s time) is not in the trace: work from before the window, or launched by a graph or a driver'
+            || ' of the device''s time) is not in the trace: work from before the window, or of a graph or a driver'
             || ' that the trace does not show.'
         ELSE _percent(frac) || ' of the device''s time in the window belongs to no profiled step.'
     END AS sentence,

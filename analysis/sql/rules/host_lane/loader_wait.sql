@@ -14,13 +14,20 @@ WITH loaders AS (
     WHERE s.status = 'ok' AND starts_with(l.name, 'enumerate(DataLoader)') AND NOT l.is_device
         AND l.category <> 'gpu_user_annotation'
 ),
+device AS (
+    -- of all steps: the device may still be busy with an earlier one
+    SELECT run_id, ts_ns, ts_ns + dur_ns AS end_ns
+    FROM events
+    SEMI JOIN loaders USING (run_id)
+    WHERE is_device
+),
 worked AS (
     SELECT
         w.run_id, w.event_id, greatest(d.ts_ns, w.ts_ns) AS from_ns, least(d.end_ns, w.end_ns) AS to_ns,
         max(to_ns) OVER (PARTITION BY w.run_id, w.event_id ORDER BY from_ns ROWS BETWEEN UNBOUNDED PRECEDING
             AND 1 PRECEDING) AS covered_ns
     FROM loaders AS w
-    JOIN (FROM near_events WHERE is_device) AS d ON d.run_id = w.run_id AND d.ts_ns < w.end_ns AND d.end_ns > w.ts_ns
+    JOIN device AS d ON d.run_id = w.run_id AND d.ts_ns < w.end_ns AND d.end_ns > w.ts_ns
 ),
 busy AS (
     SELECT run_id, sum(greatest(0, to_ns - greatest(from_ns, coalesce(covered_ns, from_ns)))) / 1e3 AS busy_us

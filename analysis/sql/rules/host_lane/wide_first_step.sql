@@ -51,7 +51,7 @@ named AS (
                 THEN 'allocating memory'
             WHEN regexp_matches(e.name, '(?i)Module(Load|Get)|LibraryLoad|FuncSetAttribute|GetSymbolAddress')
                 THEN 'loading code'
-            WHEN regexp_matches(e.name, '(cu|hip)Init|CtxCreate|PrimaryCtx|DeviceGetAttr|DeviceProperties|GetDeviceCount')
+            WHEN regexp_matches(e.name, '(cu|hip)Init|CtxCreate|PrimaryCtx|DeviceGetAttr|DeviceProp|GetDeviceCount')
                 OR e.name IN ('cudaFree', 'hipFree', 'cudaSetDevice', 'hipSetDevice')
                 THEN 'making the context and asking the device'
             WHEN regexp_matches(e.name, 'Occupancy') THEN 'occupancy queries'
