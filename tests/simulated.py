@@ -36,6 +36,7 @@ class Simulated:
     """
 
     asynchronous = True
+    kind = "simulated"
 
     def __init__(self, queue: int = 1024, noise: float = 0.0, drift_per_s: float = 0.0, seed: int = 0) -> None:
         self.now_ns = 0

@@ -75,7 +75,8 @@ CREATE MACRO _fused_operators(joined) AS regexp_extract_all(joined, '('
 --               matrix instruction, input, tile MxN, tile of K x stages. No output: it is the accumulation's; no input: the
 --               accumulation's, but tf32 for s on tensor cores, which multiply no fp32.
 --   xmma        sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x64x8_stage3_...: A in memory, output; as multiplied,
---               accumulation; ffma is no tensor core, a warpgroup or tensor16x8x8 is one.
+--               accumulation; ffma is no tensor core, a warpgroup or tensor16x8x8 is one. execute_split_k_kernel runs behind the
+--               execute_kernel of the same name, whose grid has the slices of K, and adds up the parts.
 --   SASS        ampere_bf16_s16816gemm_bf16_128x64_ldg8_stages_64x6_tn: digits behind the letter are a matrix instruction,
 --               without digits it runs off the tensor cores.
 --   Tensile     Cijk_Alik_Bljk_BBS_BH_..._MT128x64x32_MI16x16x16x1_..._ISA942: Alik is transposed, Bjlk is; input, output,
@@ -232,6 +233,7 @@ sorted AS (
         CASE
             WHEN scheme IN ('Tensile', 'nvjet', 'matmul_ogs') THEN 'gemm'
             WHEN scheme = 'igemm' THEN 'convolution'
+            WHEN scheme = 'xmma' AND contains(func, 'execute_split_k_kernel') THEN 'split-k reduction'
             WHEN is_product THEN CASE WHEN regexp_matches(func, 'fprop|dgrad|wgrad|cudnn_\d|conv|winograd') THEN 'convolution' ELSE 'gemm' END
             WHEN triton_kind = 'poi' THEN 'elementwise'
             WHEN triton_kind IN ('red', 'per') THEN 'reduce'
@@ -388,6 +390,7 @@ SELECT
         WHEN scheme IN ('nvjet', 'igemm') THEN true
         WHEN scheme = 'CUTLASS' THEN contains(func, 'tensorop')
         WHEN scheme = 'SASS' THEN sass.digits <> ''
+        WHEN family = 'split-k reduction' THEN NULL
         WHEN scheme = 'xmma' AND regexp_matches(target, '_tensor\d|_warpgroupsize') THEN true
         WHEN scheme = 'xmma' AND contains(target, '_ffma_') THEN false
         WHEN scheme = 'Tensile' AND regexp_matches(target, '_MI\d') THEN true

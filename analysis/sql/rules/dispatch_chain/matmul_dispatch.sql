@@ -3,9 +3,9 @@
 -- Severity: explains
 -- Needs: operations, step
 -- Otherwise: no matrix product is in the step
--- Means: torch.matmul decides by the dimensions of its inputs: two matrices go to aten::mm, a batch of them to aten::bmm, a
---     matrix and a vector to aten::mv. aten::addmm and aten::baddbmm add a bias in the same call; linear layers with a bias
---     and torch.compile call them.
+-- Means: torch.matmul decides by the dimensions of its inputs: two matrices go to aten::mm, a batch of them to
+--     aten::bmm, a matrix and a vector to aten::mv. aten::addmm and aten::baddbmm add a bias in the same call; linear
+--     layers with a bias and torch.compile call them.
 -- Cure: Nothing to mend: the call that launches the kernel is the last one of the chain.
 WITH products AS (
     SELECT
@@ -22,7 +22,7 @@ WITH products AS (
         END AS why,
         TRY_CAST(shapes AS JSON) AS shape
     FROM step_events
-    WHERE category = 'cpu_op' AND why IS NOT NULL
+    WHERE category = 'cpu_op' AND why IS NOT NULL AND parent_name IS DISTINCT FROM name
 ),
 kinds AS (
     SELECT
@@ -31,7 +31,10 @@ kinds AS (
         max_by({
             'event_id': event_id,
             'from': CASE WHEN starts_with(parent_name, 'aten::') THEN parent_name END,
-            'shape': array_to_string([d::VARCHAR FOR d IN from_json(shape, '["JSON"]') IF json_array_length(d) > 0], ' and ')
+            -- of the inputs only: a call that is given its output has that behind them
+            'shape': array_to_string([
+                d::VARCHAR FOR d IN from_json(shape, '["JSON"]') IF json_array_length(d) > 0
+            ][:CASE WHEN contains(name, '::add') OR contains(name, 'baddbmm') THEN 3 ELSE 2 END], ' and ')
         }, dur_ns) AS one
     FROM products
     GROUP BY run_id, name, why

@@ -3,10 +3,19 @@
 -- Severity: explains
 -- Needs: device work, step
 -- Otherwise: no kernel of the step tells what it fuses
--- Means: A kernel of Triton that names several operations, or a product whose bias is added inside, moves its data once where
---     separate kernels move it every time, and is launched once.
+-- Means: A kernel of Triton that names several operations, or a product whose bias is added inside, moves its data
+--     once where separate kernels move it every time, and is launched once.
 -- Cure: Nothing to mend; `cures` and the twin that runs eager tell what it brought.
-WITH fused AS (
+WITH calls AS (
+    -- what a copy_ inside launches belongs to the call as well: with it the bias is not added inside the product
+    SELECT run_id, CASE WHEN op_name IN ('aten::addmm', 'aten::baddbmm') THEN op_id ELSE outer_id END AS call_id
+    FROM work
+    WHERE (op_name IN ('aten::addmm', 'aten::baddbmm') OR outer_name IN ('aten::addmm', 'aten::baddbmm'))
+        AND category <> 'gpu_memset'
+    GROUP BY run_id, call_id
+    HAVING count(*) = 1
+),
+fused AS (
     SELECT
         run_id, event_id, dur_ns, name,
         len(fused_ops) AS operations,
@@ -16,8 +25,8 @@ WITH fused AS (
     UNION ALL
     SELECT run_id, event_id, dur_ns, name, 2, 'adds the bias inside the product'
     FROM work
-    WHERE category = 'kernel' AND op_name IN ('aten::addmm', 'aten::baddbmm', 'aten::linear')
-    QUALIFY count(*) FILTER (category <> 'gpu_memset') OVER (PARTITION BY run_id, op_id) = 1
+    SEMI JOIN calls ON calls.run_id = work.run_id AND calls.call_id = work.op_id
+    WHERE category = 'kernel' AND op_name IN ('aten::addmm', 'aten::baddbmm')
 )
 SELECT
     f.run_id,
