@@ -111,3 +111,78 @@ def test_unfused_pointwise_near_miss(tmp_path: Path) -> None:
     """Two in a row; and three beside a long product."""
     assert outcome(tmp_path / "two", "unfused_pointwise", pointwise(2, 10))["outcome"] == "clear"
     assert outcome(tmp_path / "long", "unfused_pointwise", pointwise(3, 100))["outcome"] == "clear"
+
+
+SQUARE = "[[512, 512], [512, 512]]"
+
+
+def two_products(slow_us: float, second: str, shapes: str = SQUARE) -> Trace:
+    """Four steps with a product of 10 us, and another one by kernel `second`."""
+    trace = Trace()
+    for step in range(4):
+        at = 1000.0 * step
+        trace.step(step, at, 90)
+        trace.host("aten::mm", at + 5, 20, step, shapes=SQUARE)
+        trace.launched(TENSOR, at + 10, at + 200, 10, step)
+        trace.host("aten::mm", at + 35, 20, step, shapes=shapes)
+        trace.launched(second, at + 40, at + 300, slow_us, step)
+    return trace
+
+
+def test_equal_flops_other_speed_fires(tmp_path: Path) -> None:
+    """Equal FLOPs, another layout, 20 us in place of 10: 10 of 30 us are lost."""
+    found = outcome(
+        tmp_path, "equal_flops_other_speed", two_products(20, TENSOR.replace("_tn", "_nt"), "[[256, 512], [512, 1024]]")
+    )
+    assert found["outcome"] == "fired"
+    assert "takes 20.0 us for [256, 512] x [512, 1024]" in found["sentence"]
+    assert f"{TENSOR} takes 10.0 us for [512, 512] x [512, 512], equal FLOPs, in the same step" in found["sentence"]
+    assert "lose 33.3 % of the kernels' time" in found["sentence"]
+
+
+def test_equal_flops_other_speed_near_miss(tmp_path: Path) -> None:
+    """A fifth longer is clear; other FLOPs, and a kernel that adds something inside, are not compared."""
+    other = TENSOR.replace("_tn", "_nt")
+    assert outcome(tmp_path / "fifth", "equal_flops_other_speed", two_products(12, other))["outcome"] == "clear"
+    larger = two_products(20, other, "[[512, 512], [512, 1024]]")
+    assert outcome(tmp_path / "larger", "equal_flops_other_speed", larger)["outcome"] == "not applicable"
+    fused = two_products(20, TENSOR.replace("ldg8", "ldg8_relu"))
+    assert outcome(tmp_path / "fused", "equal_flops_other_speed", fused)["outcome"] == "not applicable"
+
+
+def test_equal_flops_of_another_mode(tmp_path: Path) -> None:
+    """The faster kernel may be that of the same point compiled; an overhead-bound step gains nothing by it."""
+    traces = [product(TENSOR.replace("_tn", "_nt"), SQUARE, us=20), product(TENSOR, SQUARE)]
+    runs = [{"compile": "false", **DEVICE}, {"compile": "max-autotune", **DEVICE}]
+    found = outcome(tmp_path / "device", "equal_flops_other_speed", traces, runs)
+    assert "takes 10.0 us for the same with compile=max-autotune" in found["sentence"]
+    runs[0] = {"compile": "false", "wall_us": 100, "issue_us": 100, "device_us": 20}
+    found = outcome(tmp_path / "overhead", "equal_flops_other_speed", traces, runs)
+    assert found["outcome"] == "clear"
+    assert "the step is overhead-bound" in found["reason"]
+
+
+def split(reduction: str) -> Trace:
+    """Four steps with a product of 10 us, and a kernel of 3 us by the same operation."""
+    trace = Trace()
+    for step in range(4):
+        at = 1000.0 * step
+        trace.step(step, at, 50)
+        trace.host("aten::mm", at + 5, 30, step)
+        trace.launched(TENSOR, at + 10, at + 20, 10, step)
+        trace.launched(reduction, at + 20, at + 40, 3, step)
+    return trace
+
+
+def test_split_k_fires(tmp_path: Path) -> None:
+    """The product does not name it, the kernel behind it does."""
+    adding = "void splitKreduce_kernel<float, float, float>(cublasSplitKParams<float>)"
+    found = outcome(tmp_path, "split_k", split(adding))
+    assert found["outcome"] == "fired"
+    assert "1 product that is split along K (10.0 us)" in found["sentence"]
+    assert "1 kernel that adds up the parts (3.00 us)" in found["sentence"]
+
+
+def test_split_k_near_miss(tmp_path: Path) -> None:
+    """An addition behind the product adds up no parts."""
+    assert outcome(tmp_path, "split_k", split(POINTWISE))["outcome"] == "not applicable"

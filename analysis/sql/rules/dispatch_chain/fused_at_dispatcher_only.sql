@@ -42,7 +42,7 @@ SELECT
         || _time(sum(copy_ns) / 1e3) || ' of its ' || _time(sum(total_ns) FILTER (copies > 0) / 1e3)
         || ' on the device in a step go to the copy of the bias.' AS sentence,
     list(copy_id ORDER BY copy_ns DESC) FILTER (copy_id IS NOT NULL)[:8] AS event_ids,
-    {'copy_us': sum(copy_ns) / 1e3, 'device_us': sum(total_ns) FILTER (copies > 0) / 1e3, 'copied_bytes': max(copied_bytes)}
-        AS figures
+    {'copy_us': sum(copy_ns) / 1e3, 'device_us': sum(total_ns) FILTER (copies > 0) / 1e3,
+        'copied_bytes': max(copied_bytes)} AS figures
 FROM calls
 GROUP BY run_id
