@@ -19,12 +19,14 @@ WITH products AS (
 )
 SELECT
     p.run_id,
-    p.off > 0 AND coalesce(s.architecture >= 70, true) AS fired,
-    p.off || ' of the products whose names tell run off the tensor cores' AS reason,
+    p.off > 0 AND coalesce(s.architecture >= 70, true)
+        AND coalesce(s.bound NOT IN ('overhead-bound', 'input-bound'), true) AS fired,
+    p.off || ' of the products whose names tell run off the tensor cores'
+        || coalesce(', bound: ' || s.bound, '') AS reason,
     p.top.name || coalesce(' (' || p.top.op || ')', '') || ' does not use the tensor cores'
         || CASE
             WHEN (p.top.input = 'fp32' OR s.dtype = 'fp32') AND s.architecture < 80 THEN ': its inputs are fp32'
-            WHEN p.top.input = 'fp32' OR s.dtype = 'fp32' THEN ': its inputs are fp32, and tf32 is not allowed'
+            WHEN p.top.input = 'fp32' OR s.dtype = 'fp32' THEN ': its inputs are fp32, which tensor cores take as tf32 alone'
             WHEN p.top.input = 'fp64' THEN ': its inputs are fp64'
             ELSE ''
         END || '; such products take ' || _time(p.off_ns / 1e3) || ' of a step.' AS sentence,

@@ -11,7 +11,7 @@ WITH products AS (
         alignment * CASE WHEN input_type IN ('bf16', 'fp16') THEN 2 WHEN input_type IN ('fp32', 'tf32') THEN 4
             WHEN input_type IN ('fp8_e4m3', 'fp8_e5m2', 'int8') THEN 1 WHEN input_type = 'fp64' THEN 8 END AS aligned_bytes
     FROM work
-    WHERE family IN ('gemm', 'convolution') AND alignment IS NOT NULL
+    WHERE family IN ('gemm', 'convolution') AND alignment IS NOT NULL AND tensor_core  -- others load one by one always
 ),
 worst AS (
     SELECT

@@ -28,7 +28,6 @@ SELECT
         || ', bound: ' || s.bound AS reason,
     p.top.name || ' was built for sm' || p.top.architecture || ' and runs on sm' || s.architecture || ', and the step reaches '
         || _percent(r.roof_share) || ' of its roofs.' AS sentence,
-    CASE WHEN r.roof_share > 0 THEN 1 / r.roof_share END AS gain,
     [p.top.event_id] AS event_ids,
     {'built_for': p.top.architecture, 'device': s.architecture, 'roof_share_frac': r.roof_share} AS figures
 FROM products AS p

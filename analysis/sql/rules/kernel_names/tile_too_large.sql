@@ -3,8 +3,8 @@
 -- Severity: costs
 -- Needs: device work, step, shapes
 -- Otherwise: no product's name tells a tile, or its shapes were not recorded
--- Means: A block computes one tile of the output. Where the output has fewer rows or columns than the tile, what is beyond its
---     edge is computed for nothing. Half of a tile in both directions together is told.
+-- Means: A block computes one tile of the output (tiles of 32 x 128 and more are judged: libraries have smaller ones).
+--     Where the output has fewer rows or columns than the tile, what is beyond its edge is computed for nothing. Half of a tile in both directions together is told.
 -- Cure: A larger batch, another layout (transpose, so that the long side meets the long side), or max-autotune.
 WITH products AS (
     SELECT
@@ -35,7 +35,7 @@ largest AS (
 )
 SELECT
     run_id,
-    used_frac <= 0.5 AS fired,
+    used_frac <= 0.5 AND greatest(tile_m, tile_n) >= 128 AND least(tile_m, tile_n) >= 32 AS fired,
     'an output of ' || rows_m || ' x ' || columns_n || ' uses ' || _percent(used_frac) || ' of a tile of ' || tile_m || ' x ' || tile_n
         || ' (limit 50 %)' AS reason,
     op_name || ' computes an output of ' || rows_m || ' x ' || columns_n || ' with a tile of ' || tile_m || ' x ' || tile_n || ': '
