@@ -33,6 +33,8 @@ SHARED = (
     "gap_events",
     "idle",
     "twins",
+    "graph_calls",
+    "multiprocessor_limits",
 )
 """Relations that the rules read, each after those it reads. A relation lives in the file of its name, as a query."""
 
@@ -149,7 +151,7 @@ def judge(
     the time. A second call replaces the tables.
     """
     asked = all_rules() if rules is None else rules
-    connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE; CREATE SCHEMA {SCHEMA}; SET search_path = '{PATH}'")
+    connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE; CREATE SCHEMA {SCHEMA}")
     chosen = "true" if runs is None else "list_contains(?::VARCHAR[], run_id)"
     connection.execute(
         f"CREATE TABLE {SCHEMA}.chosen_runs AS SELECT run_id FROM stg_runs WHERE {chosen}",
@@ -157,7 +159,6 @@ def judge(
     )
     connection.execute(f"CREATE TABLE {SCHEMA}.judged ({_JUDGED})")
     _answer(connection, {**_shared(), **_judgements(asked, "true" if outcomes else "fired")})
-    connection.execute("SET search_path = 'main'")
     fill(connection, asked)
     for name in ("findings", "rule_outcomes"):
         connection.execute(f"DROP TABLE IF EXISTS {name}")

@@ -47,6 +47,11 @@ def test_forty_rules_in_every_topic() -> None:
     assert {other for rule in RULES.values() for other in rule.excludes} <= set(RULES)
 
 
+def test_the_readme_tells_how_many() -> None:
+    """Its number is that of the rules."""
+    assert f"{len(RULES)} rules in SQL" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_a_rule_with_a_field_missing_is_refused(tmp_path: Path) -> None:
     """The message names the file and the field."""
     path = tmp_path / "half.sql"

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
-from rule_given import Trace, outcome
+from given import write_store
+from rule_given import H200, Trace, outcome
+
+from analysis.rules import all_rules, judge
+from analysis.store import open_store
 
 TENSOR = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn"
 PLAIN = "volta_sgemm_64x64_tn"
@@ -37,6 +41,19 @@ def test_gemm_off_tensor_cores_near_miss(tmp_path: Path) -> None:
 
 
 DEVICE = {"wall_us": 100, "issue_us": 20, "device_us": 100}
+
+
+def test_older_architecture_fires(tmp_path: Path) -> None:
+    """A kernel for sm80 on an H200, in a step at a tenth of its roof."""
+    cost = {"operations": [{"name": "mm", "flops": 1e10, "bytes": 1}], "bytes_min": 1, "working_set_bytes": 1}
+    runs = [{**DEVICE, "dtype": "bf16", "facts": {"cost": cost}}]
+    roofs = [{"roof": "flops", "dtype": "bf16", "value_per_s": 1e15}, {"roof": "dram", "value_per_s": 1e12}]
+    events = product(TENSOR, us=100).events()
+    store = write_store(tmp_path, runs=runs, events=events, environments=[H200], roofs=roofs)
+    with open_store(store) as connection:
+        judge(connection, rules=[rule for rule in all_rules() if rule.rule == "older_architecture"])
+        found = connection.execute("SELECT sentence FROM findings").fetchall()
+    assert found == [(f"{TENSOR} was built for sm80 and runs on sm90, and the step reaches 10.0 % of its roofs.",)]
 
 
 def test_older_architecture_near_miss(tmp_path: Path) -> None:

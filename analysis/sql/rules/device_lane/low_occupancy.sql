@@ -10,20 +10,7 @@
 --     not bound by its host.
 -- Cure: Fewer registers or less shared memory a block (num_warps and the block size of a Triton kernel,
 --     __launch_bounds__).
-WITH limits AS (
-    SELECT
-        s.run_id, s.multiprocessors,
-        e.threads_per_multiprocessor // 32 AS warps,
-        e.registers_per_multiprocessor AS registers,
-        e.shared_memory_per_multiprocessor_bytes AS shared_bytes,
-        CASE WHEN s.architecture >= 80 THEN 1024 ELSE 0 END AS reserved_bytes,
-        CASE s.architecture WHEN 75 THEN 16 WHEN 86 THEN 16 WHEN 87 THEN 16 WHEN 89 THEN 24 WHEN 120 THEN 24
-            ELSE 32 END AS blocks
-    FROM subjects AS s
-    JOIN environments AS e USING (environment_id)
-    WHERE s.status = 'ok' AND s.architecture >= 60
-),
-launched AS (
+WITH launched AS (
     SELECT
         w.run_id, w.event_id, w.name, w.family, w.dur_ns, w.args, w.registers_per_thread, w.shared_memory_bytes,
         l.warps, l.multiprocessors,
@@ -36,7 +23,7 @@ launched AS (
         coalesce(l.shared_bytes // nullif(w.shared_memory_bytes + l.reserved_bytes, 0), l.blocks) AS by_shared,
         least(l.blocks, l.warps // block_warps, by_registers, by_shared) AS resident
     FROM work AS w
-    JOIN limits AS l USING (run_id)
+    JOIN multiprocessor_limits AS l USING (run_id)
     WHERE w.category = 'kernel' AND w.grid IS NOT NULL AND w.block IS NOT NULL AND w.registers_per_thread IS NOT NULL
         AND w.shared_memory_bytes IS NOT NULL AND l.registers IS NOT NULL AND l.shared_bytes IS NOT NULL
 ),

@@ -11,20 +11,7 @@
 --     of the kernels' time is told.
 -- Cure: Another size or tile, so that the blocks make whole waves; for elementwise work a kernel that strides over
 --     its data, as compiled ones do.
-WITH limits AS (
-    SELECT
-        s.run_id, s.multiprocessors,
-        e.threads_per_multiprocessor // 32 AS warps,
-        e.registers_per_multiprocessor AS registers,
-        e.shared_memory_per_multiprocessor_bytes AS shared_bytes,
-        CASE WHEN s.architecture >= 80 THEN 1024 ELSE 0 END AS reserved_bytes,
-        CASE s.architecture WHEN 75 THEN 16 WHEN 86 THEN 16 WHEN 87 THEN 16 WHEN 89 THEN 24 WHEN 120 THEN 24
-            ELSE 32 END AS blocks
-    FROM subjects AS s
-    JOIN environments AS e USING (environment_id)
-    WHERE s.status = 'ok' AND s.architecture >= 60
-),
-launched AS (
+WITH launched AS (
     SELECT
         w.run_id, w.event_id, w.name, w.dur_ns, l.multiprocessors,
         list_product(w.grid)::BIGINT AS blocks,
@@ -40,7 +27,7 @@ launched AS (
             l.shared_bytes // nullif(w.shared_memory_bytes + l.reserved_bytes, 0)
         ) AS resident
     FROM work AS w
-    JOIN limits AS l USING (run_id)
+    JOIN multiprocessor_limits AS l USING (run_id)
     WHERE w.category = 'kernel' AND w.grid IS NOT NULL AND w.block IS NOT NULL AND w.registers_per_thread IS NOT NULL
         AND w.shared_memory_bytes IS NOT NULL AND l.registers IS NOT NULL AND l.shared_bytes IS NOT NULL
         AND NOT _is_collective(w.name)

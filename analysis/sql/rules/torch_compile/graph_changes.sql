@@ -1,4 +1,4 @@
--- Rule: Steps call different compiled graphs.
+-- Rule: Steps call different compiled graph_calls.
 -- Topic: torch.compile
 -- Severity: costs
 -- Needs: compiled, steps
@@ -7,19 +7,9 @@
 --     code, for another shape or another path, and each was compiled once; new ones still may come.
 -- Cure: Compile with dynamic shapes (dynamic=true, torch._dynamo.mark_dynamic), or pad inputs to few shapes.
 -- Excludes: same_graph
-WITH graphs AS (
-    SELECT run_id, step, list(DISTINCT hash ORDER BY hash) AS hashes, min(event_id) AS event_id
-    FROM (
-        SELECT run_id, step, event_id, regexp_extract(name, 'CompiledFxGraph (\w+)', 1) AS hash
-        FROM events
-        SEMI JOIN chosen_runs USING (run_id)
-        WHERE category = 'user_annotation' AND step IS NOT NULL AND starts_with(name, '## Call CompiledFxGraph')
-    )
-    GROUP BY run_id, step
-),
-sets AS (
+WITH sets AS (
     SELECT run_id, hashes, count(*) AS steps, min(step) AS first_step, min_by(event_id, step) AS event_id
-    FROM graphs
+    FROM graph_calls
     GROUP BY run_id, hashes
 ),
 counted AS (

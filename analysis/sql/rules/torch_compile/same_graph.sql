@@ -1,4 +1,4 @@
--- Rule: Every step calls the same compiled graphs.
+-- Rule: Every step calls the same compiled graph_calls.
 -- Topic: torch.compile
 -- Severity: explains
 -- Needs: compiled, steps
@@ -8,21 +8,11 @@
 -- Cure: Nothing to cure. `python -m analysis code POINT` prints the generated code, where the run kept it.
 -- Excludes: graph_changes
 -- See: docs/article.md
-WITH graphs AS (
-    SELECT run_id, step, list(DISTINCT hash ORDER BY hash) AS hashes, min(event_id) AS event_id
-    FROM (
-        SELECT run_id, step, event_id, regexp_extract(name, 'CompiledFxGraph (\w+)', 1) AS hash
-        FROM events
-        SEMI JOIN chosen_runs USING (run_id)
-        WHERE category = 'user_annotation' AND step IS NOT NULL AND starts_with(name, '## Call CompiledFxGraph')
-    )
-    GROUP BY run_id, step
-),
-counted AS (
+WITH counted AS (
     SELECT
         run_id, count(*) AS steps, count(DISTINCT hashes) AS kinds,
         any_value(hashes ORDER BY step) AS hashes, min_by(event_id, step) AS event_id
-    FROM graphs
+    FROM graph_calls
     GROUP BY run_id
     HAVING count(*) > 1
 )
