@@ -1,4 +1,4 @@
--- Rule: Steps call different compiled graph_calls.
+-- Rule: Steps call different compiled graphs.
 -- Topic: torch.compile
 -- Severity: costs
 -- Needs: compiled, steps

@@ -1,4 +1,4 @@
--- Rule: Every step calls the same compiled graph_calls.
+-- Rule: Every step calls the same compiled graphs.
 -- Topic: torch.compile
 -- Severity: explains
 -- Needs: compiled, steps
