@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
 from analysis import theme
 from analysis.theme import Line, Row
@@ -128,8 +129,12 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def data(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    """Rows as inline values of a chart; equal rows of several layers are stored once in its specification."""
-    return alt.InlineData(values=[dict(row) for row in rows])
+    """Rows as inline values of a chart; equal rows of several layers are stored once in its specification.
+
+    A tuple, since Altair copies every list whenever a chart gets a layer or a property.
+    """
+    with debug_mode(False):  # the schema of Vega-Lite says of rows only that they may be anything
+        return alt.InlineData(values=tuple(dict(row) for row in rows))
 
 
 def title(text: str, subtitle: str, frame: Frame) -> alt.TitleParams:
@@ -151,7 +156,7 @@ def words(text: str, left: float, top: float, side: Side, colour: str) -> alt.Ch
     mark = alt.Chart(data([{"words": text}])).mark_text(
         align=side, baseline="middle", fontSize=12, fontWeight=600, color=colour
     )
-    return mark.encode(x=alt.value(left), y=alt.value(top), text="words:N")
+    return mark.encode(x=alt.XValue(left), y=alt.YValue(top), text=alt.Text("words:N"))
 
 
 def level(value: float, ruler: Ruler) -> alt.Chart:
@@ -172,7 +177,9 @@ def lines(
     across, colours = x.channel(alt.X, "x"), [look.colour for look in looks.values()]
     colour = _scaled(alt.Color, names, colours)
     shown = tooltip(quantity="quantity", **hover)
-    spans = chart.mark_rule(strokeWidth=1.2).encode(x=across, y=y.channel(alt.Y, "low"), y2="high:Q", color=colour)
+    spans = chart.mark_rule(strokeWidth=1.2).encode(
+        x=across, y=y.channel(alt.Y, "low"), y2=alt.Y2("high:Q"), color=colour
+    )
     # A scale of widths would interpolate between the first and the last of three; a condition states them.
     wide, narrow = alt.value(theme.WALL_LINE.width), alt.value(theme.OVERHEAD_LINE.width)
     drawn = chart.mark_line().encode(
@@ -194,6 +201,59 @@ def lines(
 
 def _scaled(channel: Any, names: Sequence[str], looks: Sequence[Any]) -> Any:
     return channel("quantity:N", scale=alt.Scale(domain=names, range=looks))
+
+
+def first_of(field: str, count: int) -> dict[str, Any]:
+    """A chart's word to who draws it: of its rows those with the first so many values of a field are to be shown.
+
+    (`drawn` does so; a page with filters chooses among all rows first.)
+    """
+    return {"first": {"field": field, "count": count}}
+
+
+def drawn(spec: dict[str, Any]) -> dict[str, Any]:
+    """A specification with the rows alone that its `first_of` asks for."""
+    first = (spec.get("usermeta") or {}).get("first")
+    if not first:
+        return spec
+    datasets = {name: _first(rows, first["field"], first["count"]) for name, rows in spec.get("datasets", {}).items()}
+    return spec | {"datasets": datasets}
+
+
+def _first(rows: Sequence[dict[str, Any]], field: str, count: int) -> list[dict[str, Any]]:
+    kept = set(list(dict.fromkeys(row.get(field) for row in rows))[:count])
+    return [row for row in rows if row.get(field) in kept]
+
+
+MOST_DOTS = 2000
+"""Markers that are drawn one by one; of more, the plot shows how many lie in each of its cells."""
+CELL_PX = 8
+
+
+def crowd(rows: Sequence[Mapping[str, Any]], x: Ruler, y: Ruler, frame: Frame) -> alt.Chart:
+    """Cells of a plane instead of markers, darker where more rows lie (x, value); x logarithmic, y linear.
+
+    The cells are counted where the chart is drawn, of the rows that it is given there.
+    """
+    wide = math.log10(x.high / x.low) * CELL_PX / frame.width
+    high = (y.high - y.low) * CELL_PX / frame.height
+    column, line = f"floor(log(datum.x) / LN10 / {wide:.6g})", f"floor(datum.value / {high:.6g})"
+    cells = alt.Chart(data(rows)).transform_calculate(column=column, line=line)
+    counted = cells.transform_aggregate(points="count()", groupby=["column", "line"]).transform_calculate(
+        left=f"pow(10, datum.column * {wide:.6g})",
+        right=f"pow(10, (datum.column + 1) * {wide:.6g})",
+        foot=f"datum.line * {high:.6g}",
+        head=f"(datum.line + 1) * {high:.6g}",
+    )
+    scale = alt.Scale(type="log", range=[0.18, 1])
+    return counted.mark_rect(color=theme.WORK_LINE.colour, clip=True).encode(
+        x=x.channel(alt.X, "left"),
+        x2=alt.X2("right:Q"),
+        y=y.channel(alt.Y, "foot"),
+        y2=alt.Y2("head:Q"),
+        opacity=alt.Opacity("points:Q", scale=scale, legend=None),
+        tooltip=[alt.Tooltip("points:Q", title="points here", format=",")],
+    )
 
 
 def span(row: Row, column: str) -> tuple[float | None, float | None, float | None]:

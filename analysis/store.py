@@ -64,7 +64,7 @@ RELATIONS = (
 )
 """The relations of every store, each after those it reads. A relation lives in the file of its name."""
 
-ON_DEMAND = ("kernel_names", "cures", "host_tax", "rules", "findings", "rule_outcomes")
+ON_DEMAND = ("kernel_names", "cures", "host_tax", "roofline", "pairs", "rules", "findings", "rule_outcomes")
 """Long queries: who opens a store waits for them only where they are asked for (`add`, or all of a store). The last
 three are tables, made together."""
 
@@ -208,9 +208,10 @@ def _load(
 
 
 def add(connection: duckdb.DuckDBPyConnection, *relations: str) -> None:
-    """Add relations of ON_DEMAND to an open store."""
+    """Add relations of ON_DEMAND to an open store; those that it has already stay, but for the judged ones."""
     judged = {"rules", "findings", "rule_outcomes"}
-    _make(connection, [relation for relation in relations if relation not in judged])
+    found = {row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()}
+    _make(connection, [relation for relation in relations if relation not in {*judged, *found}])
     if judged.intersection(relations):
         rules.judge(connection, outcomes="rule_outcomes" in relations)
 

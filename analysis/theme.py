@@ -10,6 +10,8 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -18,7 +20,9 @@ FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 INK = "#1b1f24"
 MUTED = "#59636e"
 FAINT = "#d9dee3"
-WHITE, DARK = "#ffffff", "#10141a"
+PAPER, GRID, DOMAIN = "#ffffff", "#eceff2", "#b8c0c8"
+WHITE, DARK = "#fefefe", "#10141a"
+"""Inks on a coloured ground. They are no colour of the page, so that they stay as they are where the page is dark."""
 SIGNIFICANT_DIGITS = 6
 SEPARATOR = " · "
 
@@ -97,7 +101,7 @@ BOUNDS: dict[str, Bound] = {
             "?",
             "not decided; the reason says what is missing or could not be measured",
         ),
-        Bound("not measured", "#ffffff", DARK, "×", "the point failed or was skipped; the reason is listed"),
+        Bound("not measured", "#f3f5f7", DARK, "×", "the point failed or was skipped; the reason is listed"),
     )
 }
 NOT_MEASURED = BOUNDS["not measured"]
@@ -120,6 +124,23 @@ OVERHEAD_LINE = Line("#d55e00", "#a84300", (7, 3), "square", 1.8)
 WORK_LINE = Line("#0072b2", "#005c8f", (2, 3), "triangle-up", 1.8)
 
 OVERHEAD_REGIME, DEVICE_REGIME = "overhead-bound", "device-bound"
+
+AT_NIGHT: dict[str, str] = {
+    PAPER: "#14181d",
+    INK: "#e8ebee",
+    MUTED: "#a5aeb8",
+    FAINT: "#363e47",
+    GRID: "#252b32",
+    DOMAIN: "#59636e",
+    OVERHEAD_LINE.ink: "#ff9c5c",
+    WORK_LINE.ink: "#74c4f7",
+}
+"""Colours of page and charts, and what takes their place on a dark page. Every other colour is legible on both."""
+
+
+def point_key(row: Row) -> str:
+    """What the rows of charts carry as `p`, so that a page can tell to which point they belong."""
+    return f"{row.get('point_id')}|{row.get('environment_id')}"
 
 
 def overhead_word(row: Row) -> str:
@@ -216,13 +237,19 @@ def listed(items: Sequence[str], conjunction: str = "and") -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {conjunction} {items[-1]}"
 
 
-def json_params(row: Row) -> dict[str, Any]:
+def json_params(row: Row) -> Mapping[str, Any]:
     """The further axes of a row, `params` read from its JSON text; none, or text that is no JSON object, is empty."""
+    return _read_params(row.get("params") or "{}")
+
+
+@lru_cache(maxsize=65_536)
+def _read_params(text: str) -> Mapping[str, Any]:
+    """Many points have the same further axes, and each is asked for them many times."""
     try:
-        value = json.loads(row.get("params") or "{}")
+        value = json.loads(text)
     except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+        return MappingProxyType({})
+    return MappingProxyType(value if isinstance(value, dict) else {})
 
 
 def _plain(value: Any) -> str:
@@ -291,15 +318,15 @@ def config() -> dict[str, Any]:
     """The Vega-Lite configuration that every chart shares: light ground, one typeface, quiet grid."""
     text = {"labelColor": MUTED, "titleColor": MUTED, "labelFontSize": 11, "titleFontSize": 11}
     return {
-        "background": "#ffffff",
+        "background": PAPER,
         "font": FONT,
         "view": {"stroke": None},
         "axis": {
             **text,
             "titleFontWeight": "normal",
-            "gridColor": "#eceff2",
-            "domainColor": "#b8c0c8",
-            "tickColor": "#b8c0c8",
+            "gridColor": GRID,
+            "domainColor": DOMAIN,
+            "tickColor": DOMAIN,
             "labelPadding": 5,
             "titlePadding": 8,
         },
