@@ -2,11 +2,12 @@
 PYTHON ?= python3
 TORCH  ?= torch==2.13.0
 STORE  ?= outputs/store
+WORKERS ?= 2
 BIN    := .venv/bin
 READY  := .venv/.ready
 CLUSTER := .venv-cluster
 
-.PHONY: sweep demo test lint coverage test-gpu test-cluster test-kill bench-engine bench-analysis bench-ingest clean
+.PHONY: sweep demo test lint coverage test-gpu test-cluster test-kill bench-engine bench-analysis bench-ingest bench-report clean
 
 sweep: $(READY)  ## sweep this machine's device and write the report
 	$(BIN)/python -m runner doctor --store $(STORE) || true
@@ -19,8 +20,11 @@ demo: $(READY)  ## the report of the H200 results in the repository; needs no GP
 	$(BIN)/python -m analysis crossovers --store docs/results/h200
 	$(BIN)/python -m analysis report --store docs/results/h200 -o outputs/h200.html
 
-test: $(READY) lint  ## every check that CI runs
-	$(BIN)/python -m pytest
+test: $(READY) lint  ## every check that CI runs: tests side by side, then those that time real steps with nothing beside them
+	@code=0; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not gpu and not cluster and not alone" || code=$$?; \
+	$(BIN)/python -m pytest -m alone || code=$$?; \
+	exit $$code
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -45,6 +49,9 @@ bench-analysis: $(READY)  ## seconds and memory of all verdicts, crossovers and 
 
 bench-ingest: $(READY)  ## MB/s and memory of the import beside other decoders, on traces made for it
 	$(BIN)/python scripts/bench_ingest.py
+
+bench-report: $(READY)  ## size of the report of 100, 1,000 and 10,000 points, seconds to make and to draw it
+	$(BIN)/python scripts/bench_report.py
 
 test-cluster: $(CLUSTER)/.ready  ## sweeps as jobs of submitit, Ray and joblib, in an environment of its own
 	$(CLUSTER)/bin/python -m pytest -m cluster tests/cluster

@@ -17,14 +17,17 @@ import altair as alt
 import vl_convert
 
 from analysis import marks, theme
-from analysis.marks import COUNT_LABELS, LEFT, PERCENT_LABELS, RATIO_LABELS, RIGHT, Frame, Ruler
+from analysis.marks import COUNT_LABELS, LEFT, PERCENT_LABELS, RIGHT, Frame, Ruler
 from analysis.theme import Line, Row
 
 Name = Callable[[Row], str]
 Chart = alt.LayerChart | alt.FacetChart
 
 MARKS_WITH_STROKES = 1000
+MOST_SERIES = 60
+"""Rows of a chart that has one a series; a page with filters shows so many of those chosen."""
 LAW_TOLERANCE = 0.05
+CROWDED = "; so many points are drawn as cells, the darker the more lie there"
 WORDS_WIDTH, WORDS_HEIGHT = 98, 40
 LARGE, MEDIUM, SMALL = Frame(900, 360), Frame(420, 270), Frame(240, 200)
 
@@ -126,6 +129,7 @@ def _time_row(point: Row, axis: str, part: str, y: Ruler) -> dict[str, Any]:
     value, low, high = marks.span(point, _COLUMNS[part])
     words = {"wall": "wall", "overhead": theme.overhead_word(point), "work": theme.work_word(point)}
     return {
+        "p": theme.point_key(point),
         "x": measured_at(point, axis),
         "part": part,
         "quantity": words[part],
@@ -175,7 +179,7 @@ def crossing_value(crossing: Row) -> float | None:
 
 def _tint(x: Ruler, start: float, end: float, regime: tuple[Line, str]) -> alt.Chart:
     ground = alt.Chart(marks.data([{"from": theme.rounded(float(start)), "to": theme.rounded(float(end))}]))
-    return ground.mark_rect(color=regime[0].colour, opacity=0.055).encode(x=x.channel(alt.X, "from"), x2="to:Q")
+    return ground.mark_rect(color=regime[0].colour, opacity=0.055).encode(x=x.channel(alt.X, "from"), x2=alt.X2("to:Q"))
 
 
 def _left_words(x: Ruler, middle: float, regime: tuple[Line, str], frame: Frame) -> alt.Chart:
@@ -204,8 +208,11 @@ def _crossing_marks(crossing: Row, x: Ruler, frame: Frame) -> list[alt.Chart]:
     row = {"value": value, "low": crossing["low"], "high": crossing["high"], "label": _crossing_label(crossing)}
     says = {"says": crossing_sentence(crossing)}
     chart = alt.Chart(marks.data([{key: theme.rounded(each) for key, each in row.items()} | says]))
-    down = {"y": alt.value(WORDS_HEIGHT - 4), "y2": alt.value(frame.height), "tooltip": marks.tooltip(says="crossing")}
-    band = chart.mark_rect(color=theme.MUTED, opacity=0.16).encode(x=x.channel(alt.X, "low"), x2="high:Q", **down)
+    ends = {"y": alt.YValue(WORDS_HEIGHT - 4), "y2": alt.Y2Value(frame.height)}
+    down = ends | {"tooltip": marks.tooltip(says="crossing")}
+    band = chart.mark_rect(color=theme.MUTED, opacity=0.16).encode(
+        x=x.channel(alt.X, "low"), x2=alt.X2("high:Q"), **down
+    )
     rule = chart.mark_rule(color=theme.INK, strokeWidth=1.5, strokeDash=[4, 3])
     rules = [rule.encode(x=x.channel(alt.X, "value"), **down)] if crossing["status"] == "found" else []
     return [band, *rules, _crossing_text(chart, x.position(value) * frame.width > WORDS_WIDTH, x)]
@@ -221,13 +228,14 @@ def _crossing_text(chart: alt.Chart, fits_left: bool, x: Ruler) -> alt.Chart:
     text = chart.mark_text(
         align=RIGHT if fits_left else LEFT, dx=-6 if fits_left else 6, fontSize=12, fontWeight=700, color=theme.INK
     )
-    return text.encode(x=x.channel(alt.X, "value"), y=alt.value(WORDS_HEIGHT + 6), text="label:N")
+    return text.encode(x=x.channel(alt.X, "value"), y=alt.YValue(WORDS_HEIGHT + 6), text=alt.Text("label:N"))
 
 
 def _failed(points: Sequence[Row], x: Ruler, axis: str, frame: Frame) -> list[alt.Chart]:
     """A cross at the foot of the plot where a point of the series failed or was skipped."""
     rows = [
         {
+            "p": theme.point_key(point),
             "x": measured_at(point, axis),
             "letter": theme.NOT_MEASURED.letter,
             "says": point.get("reason") or point["status"],
@@ -239,7 +247,9 @@ def _failed(points: Sequence[Row], x: Ruler, axis: str, frame: Frame) -> list[al
         return []
     text = alt.Chart(marks.data(rows)).mark_text(fontSize=14, fontWeight=700, color=theme.MUTED)
     hover = marks.tooltip(x=axis, says="not measured")
-    return [text.encode(x=x.channel(alt.X, "x"), y=alt.value(frame.height - 10), text="letter:N", tooltip=hover)]
+    return [
+        text.encode(x=x.channel(alt.X, "x"), y=alt.YValue(frame.height - 10), text=alt.Text("letter:N"), tooltip=hover)
+    ]
 
 
 # --- all series at once -----------------------------------------------------------------------------------------------
@@ -252,23 +262,24 @@ def bounds_map(points: Sequence[Row], axis: str, name: Name) -> Chart:
     """
     rows = [_cell(point, axis, name) for point in points]
     columns = sorted({row["x"] for row in rows})
-    series = list(dict.fromkeys(row["series"] for row in rows))
+    series = len({row["series"] for row in rows})
     step = max(14, min(46, 640 // max(1, len(columns))))
     x_axis = alt.Axis(orient="top", title=axis, labelAngle=0 if step >= 34 else -90, domain=False, ticks=False)
     base = alt.Chart(marks.data(rows)).encode(
         x=alt.X("column:O", sort=[theme.size(column) for column in columns], axis=x_axis),
-        y=alt.Y("series:N", sort=series, axis=alt.Axis(title=None, labelLimit=300, domain=False, ticks=False)),
+        y=alt.Y("series:N", sort=None, axis=alt.Axis(title=None, labelLimit=300, domain=False, ticks=False)),
         tooltip=marks.tooltip(series="series", column=axis, bound="bound", says="why"),
     )
     stroke, width = (theme.FAINT, 1) if len(rows) <= MARKS_WITH_STROKES else (None, 0)
     cells = base.mark_rect(stroke=stroke, strokeWidth=width).encode(color=_bound_colour(rows, "square"))
     ink = alt.when(alt.datum.ink == theme.WHITE).then(alt.value(theme.WHITE)).otherwise(alt.value(theme.DARK))
-    letters = base.mark_text(fontSize=12, fontWeight=600).encode(text="letter:N", color=ink)
+    letters = base.mark_text(fontSize=12, fontWeight=600).encode(text=alt.Text("letter:N"), color=ink)
     return alt.layer(cells, letters).properties(
         title=marks.title(f"Bound at each {axis}", "one row a series; blank cells were not part of the sweep", LARGE),
-        description=f"Map of bounds: {theme.plural(len(series), 'series')} by {axis}",
+        description=f"Map of bounds: {theme.plural(series, 'series')} by {axis}",
         width=alt.Step(step),
-        height=alt.Step(26 if len(series) <= 40 else 18),
+        height=alt.Step(26 if series <= 40 else 18),
+        usermeta=marks.first_of("series", MOST_SERIES),
     )
 
 
@@ -276,6 +287,7 @@ def _cell(point: Row, axis: str, name: Name) -> dict[str, Any]:
     bound = theme.bound_of(point)
     value = measured_at(point, axis)
     return {
+        "p": theme.point_key(point),
         "series": name(point),
         "x": value,
         "column": theme.size(value),
@@ -300,59 +312,84 @@ def _bound_colour(rows: Sequence[Row], symbol: str) -> alt.Color:
     return alt.Color("key:N", scale=scale, legend=legend)
 
 
-# --- comparisons ------------------------------------------------------------------------------------------------------
+def crossings(crossings: Sequence[Row], axis: str, name: Name) -> Chart:
+    """Where every series crosses: a dot for a value, a bar for its interval or bracket, an arrow for beyond the range.
 
-
-def gain_rulers(pairs: Sequence[Row], axis: str, frame: Frame) -> Rulers:
-    """Rulers that hold every pair given and the line at 1, with room for words below the lowest ratio."""
-    ratios = [pair[key] for pair in pairs for key in ("ratio", "low", "high") if pair[key] is not None]
-    ratios.append(0.75 * min(ratios))
-    x = marks.values_ruler([pair["axis_value"] for pair in pairs], axis, frame)
-    return Rulers(x, marks.log_ruler([*ratios, 0.8, 1.25], "eager ÷ compiled", RATIO_LABELS))
-
-
-def compile_gain(pairs: Sequence[Row], axis: str, name: str, frame: Frame, on: Rulers) -> Chart:
-    """Eager over compiled time, of wall and of overhead, against the axis; above 1 compiling is faster.
-
-    pairs: rows with axis_value, quantity (`wall`, `issue` or `floor`), ratio, low, high (the widest ratio that both
-    intervals allow; None where one is unknown), eager_us and compiled_us.
+    crossings: rows of `crossovers` over one axis (status, value, low, high, text), each with `p`, the `theme.point_key`
+    of one of its points.
     """
-    rows = [
-        _ratio_row(pair) for pair in sorted(pairs, key=lambda pair: (pair["quantity"] != "wall", pair["axis_value"]))
-    ]
-    lines = {row["quantity"]: _TIME_LINES["wall" if row["quantity"] == "wall" else "overhead"] for row in rows}
-    faster = marks.words("↑ compiled is faster", 8, 12, LEFT, theme.MUTED)
-    slower = marks.words("↓ eager is faster", 8, frame.height - 12, LEFT, theme.MUTED)
-    hover = {"x": axis, "says": "eager ÷ compiled", "note": "times"}
-    layers = [marks.level(1.0, on.y), faster, slower]
-    return alt.layer(*layers, *marks.lines(rows, lines, on.x, on.y, hover)).properties(
-        title=marks.title(name, _gain_sentence(rows), frame),
-        description=f"{name}: eager time over compiled time against {axis}",
-        width=frame.width,
-        height=frame.height,
+    rows = [_crossing_row(crossing, name) for crossing in crossings]
+    ends = [end for row in rows for end in (row["low"], row["high"], row["value"]) if end is not None]
+    x = marks.log_ruler(ends, axis, COUNT_LABELS)
+    for row in rows:
+        row["from"], row["to"] = row["low"] or x.low, row["high"] or x.high
+    base = alt.Chart(marks.data(sorted(rows, key=_crossing_order))).encode(
+        y=alt.Y("series:N", sort=None, axis=alt.Axis(title=None, labelLimit=360, domain=False, ticks=False, grid=True)),
+        tooltip=marks.tooltip(series="series", says="crossing"),
+    )
+    kind = alt.datum.kind
+    bars = base.transform_filter(kind == "crosses").mark_rule(
+        strokeWidth=7, opacity=0.35, color=theme.MUTED, strokeCap="round"
+    )
+    stays = base.transform_filter(kind != "crosses").mark_rule(strokeWidth=2, strokeDash=[2, 4], opacity=0.9)
+    dots = base.transform_filter("isValid(datum.value)").mark_point(filled=True, size=75, opacity=1, color=theme.INK)
+    regimes = [theme.OVERHEAD_REGIME, theme.DEVICE_REGIME]
+    colours = alt.Scale(domain=regimes, range=[theme.OVERHEAD_LINE.colour, theme.WORK_LINE.colour])
+    says = base.mark_text(align=LEFT, dx=8, fontSize=11, color=theme.MUTED)
+    across, beyond = x.channel(alt.X, "from"), alt.XValue(LARGE.width - 330 + 4)
+    crossing = sum(row["kind"] == "crosses" for row in rows)
+    said = f"{theme.plural(len(rows), 'series')}; {crossing} cross in the range measured"
+    return alt.layer(
+        says.encode(x=beyond, text=alt.Text("label:N")),  # first: the order of its rows is that of the axis
+        bars.encode(x=across, x2=alt.X2("to:Q")),
+        stays.encode(x=across, x2=alt.X2("to:Q"), color=alt.Color("kind:N", scale=colours, legend=None)),
+        dots.encode(x=x.channel(alt.X, "value")),
+    ).properties(
+        title=marks.title(f"At which {axis} each series stops being {theme.OVERHEAD_REGIME}", said, LARGE),
+        description=f"Crossover of each series over {axis}. {said}",
+        width=LARGE.width - 330,
+        height=alt.Step(24),
+        usermeta=marks.first_of("series", MOST_SERIES),
     )
 
 
-def _ratio_row(pair: Row) -> dict[str, Any]:
-    low, high = pair.get("low"), pair.get("high")
-    known = low is not None and high is not None
+def _crossing_row(crossing: Row, name: Name) -> dict[str, Any]:
+    status = crossing["status"]
+    kind = {"found": "crosses", "bracketed": "crosses", "above": theme.OVERHEAD_REGIME, "below": theme.DEVICE_REGIME}
+    low, high = crossing.get("low"), crossing.get("high")
     return {
-        "x": pair["axis_value"],
-        "quantity": pair["quantity"],
-        "value": theme.rounded(pair["ratio"]),
-        "low": theme.rounded(low),
-        "high": theme.rounded(high),
-        "says": f"{pair['ratio']:.3g}×" + (f" ({low:.3g} to {high:.3g})" if known else ""),
-        "note": f"eager {theme.time_us(pair['eager_us'])}, compiled {theme.time_us(pair['compiled_us'])}",
+        "p": crossing["p"],
+        "series": name(crossing),
+        "kind": kind.get(status, "unknown"),
+        "value": theme.rounded(crossing.get("value")) if status == "found" else None,
+        "low": theme.rounded(None if status == "above" else low),
+        "high": theme.rounded(None if status == "below" else high),
+        "label": _short_crossing(crossing),
+        "says": crossing_sentence(crossing),
     }
 
 
-def _gain_sentence(rows: Sequence[Row]) -> str:
-    walls = [row["value"] for row in rows if row["quantity"] == "wall"]
-    if not walls:
-        return "no wall time of both"
-    slowest, fastest = (theme.number(each) for each in (min(walls), max(walls)))
-    return f"{slowest}× to {fastest}× the eager speed"
+def _short_crossing(crossing: Row) -> str:
+    value, low, high = (
+        None if crossing.get(end) is None else theme.size(crossing[end]) for end in ("value", "low", "high")
+    )
+    words = {
+        "found": f"{value}  ({low} to {high})",
+        "bracketed": f"between {low} and {high}",
+        "above": f"{theme.OVERHEAD_REGIME} up to {low}" if low else f"{theme.OVERHEAD_REGIME} throughout",
+        "below": f"{theme.DEVICE_REGIME} from {high}" if high else f"{theme.DEVICE_REGIME} throughout",
+        "several": "changes side more than once",
+    }
+    return words.get(crossing["status"], "no crossing stated")
+
+
+def _crossing_order(row: dict[str, Any]) -> tuple[int, float]:
+    """Series bound by the device throughout, then those that cross in the order of where, then those that never do."""
+    rank = {theme.DEVICE_REGIME: 0, "crosses": 1, theme.OVERHEAD_REGIME: 2}.get(row["kind"], 3)
+    return rank, row["value"] or math.sqrt(row["from"] * row["to"])
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
 
 
 def cold_start(steps: Sequence[Row], warm: Row | None, name: str, frame: Frame = MEDIUM) -> Chart:
@@ -363,7 +400,12 @@ def cold_start(steps: Sequence[Row], warm: Row | None, name: str, frame: Frame =
     """
     steps = sorted(steps, key=lambda step: step["position"])
     rows = [
-        {"x": place, "value": theme.rounded(step["value"]), "says": theme.time_us(step["value"])}
+        {
+            "p": theme.point_key(step),
+            "x": place,
+            "value": theme.rounded(step["value"]),
+            "says": theme.time_us(step["value"]),
+        }
         for place, step in enumerate(steps, start=1)
     ]
     wall, low, high = marks.span(warm or {}, "wall_us")
@@ -397,13 +439,13 @@ def _warm_marks(wall: float | None, low: float | None, high: float | None, y: Ru
         return []
     row = {"value": wall, "low": low, "high": high}
     chart = alt.Chart(marks.data([{key: theme.rounded(each) for key, each in row.items()}]))
-    hover = alt.value(f"warm step: {theme.interval(wall, low, high)}")
+    hover = alt.TooltipValue(f"warm step: {theme.interval(wall, low, high)}")
     rule = chart.mark_rule(color=theme.INK, strokeDash=[4, 3]).encode(y=y.channel(alt.Y, "value"), tooltip=hover)
     text = chart.mark_text(align=LEFT, dy=9, fontSize=11, color=theme.INK)
     label = text.encode(
-        x=alt.value(6),
+        x=alt.XValue(6),
         y=y.channel(alt.Y, "value"),
-        text=alt.value(f"warm: {theme.time_us(wall)}"),
+        text=alt.TextValue(f"warm: {theme.time_us(wall)}"),
         tooltip=hover,
     )
     return [rule, label]
@@ -414,42 +456,6 @@ def _cold_sentence(rows: Sequence[Row], wall: float | None) -> str:
     if not wall:
         return f"first step {theme.time_us(first)}; the warm point was not measured"
     return f"first step {theme.time_us(first)}, {theme.number(first / wall)}× the warm step"
-
-
-def perturbation(rows: Sequence[Row], name: Name) -> Chart:
-    """How many times longer the host takes for a step under the profiler, against the time it takes without.
-
-    rows: rows of `perturbation` (unprofiled_host_us, profiled_host_us, perturbation = their ratio).
-    """
-    data = [_perturbed(row, name) for row in rows]
-    ratios = [row["value"] for row in data]
-    x = marks.log_ruler((row["x"] for row in data), "host time per step without the profiler")
-    y = Ruler(min(0.9, *ratios), 1.1 * max(1.9, *ratios), None, "profiled ÷ unprofiled", RATIO_LABELS, "linear")
-    kinds = sorted({row["kind"] for row in data}, reverse=True)
-    dots = alt.Chart(marks.data(data)).mark_point(filled=True, size=60, opacity=0.85)
-    points = dots.encode(
-        x=x.channel(alt.X, "x"),
-        y=y.channel(alt.Y, "value"),
-        color=alt.Color("kind:N", scale=_cycle(kinds, [theme.INK, theme.MUTED])),
-        shape=alt.Shape("kind:N", scale=_cycle(kinds, ["circle", "diamond"])),
-        tooltip=marks.tooltip(series="point", plain="unprofiled", profiled="profiled", says="inflation"),
-    )
-    says = f"{median(ratios):.2f} times its own time in the median, {max(ratios):.2f} times at most"
-    return alt.layer(marks.level(1.0, y), points).properties(
-        title=marks.title("What profiling costs the host", says, LARGE), description=says, width=LARGE.width, height=240
-    )
-
-
-def _perturbed(row: Row, name: Name) -> dict[str, Any]:
-    return {
-        "series": name(row),
-        "x": theme.rounded(row["unprofiled_host_us"]),
-        "value": theme.rounded(row["perturbation"]),
-        "kind": "eager" if row.get("compile") == "false" else "compiled",
-        "plain": theme.time_us(row["unprofiled_host_us"]),
-        "profiled": theme.time_us(row["profiled_host_us"]),
-        "says": f"{row['perturbation']:.2f}×",
-    }
 
 
 def _cycle(domain: Sequence[str], looks: Sequence[str]) -> alt.Scale:
@@ -466,10 +472,11 @@ def law(rows: Sequence[Row], name: Name) -> Chart:
     worst = max(0.1, *(abs(row["value"]) for row in data))
     y = Ruler(-1.15 * worst, 1.15 * worst, None, "wall beyond max(issue, device)", PERCENT_LABELS, "linear")
     band = alt.Chart(marks.data([{"low": -LAW_TOLERANCE, "high": LAW_TOLERANCE}]))
-    tint = band.mark_rect(color=theme.MUTED, opacity=0.13).encode(y=y.channel(alt.Y, "low"), y2="high:Q")
+    tint = band.mark_rect(color=theme.MUTED, opacity=0.13).encode(y=y.channel(alt.Y, "low"), y2=alt.Y2("high:Q"))
     points = alt.Chart(marks.data(data)).mark_point(
-        filled=True, size=58, opacity=0.9, stroke="#ffffff", strokeWidth=0.5
+        filled=True, size=58, opacity=0.9, stroke=theme.PAPER, strokeWidth=0.5
     )
+    frame = Frame(LARGE.width, 300)
     dots = points.encode(
         x=x.channel(alt.X, "x"),
         y=y.channel(alt.Y, "value"),
@@ -480,10 +487,14 @@ def law(rows: Sequence[Row], name: Name) -> Chart:
         ),
     )
     tolerance = marks.words("±5 %", 878, 0, RIGHT, theme.MUTED).encode(
-        y=alt.value(300 * (1 - y.position(LAW_TOLERANCE)) - 8)
+        y=alt.YValue(300 * (1 - y.position(LAW_TOLERANCE)) - 8)
     )
-    return alt.layer(tint, marks.level(0.0, y), dots, tolerance).properties(
-        title=marks.title("Does wall = max(issue, device) hold?", _law_sentence(data), LARGE),
+    many = len(data) > marks.MOST_DOTS
+    shown = marks.crowd(data, x, y, frame) if many else dots
+    return alt.layer(tint, marks.level(0.0, y), shown, tolerance).properties(
+        title=marks.title(
+            "Does wall = max(issue, device) hold?", _law_sentence(data) + (CROWDED if many else ""), LARGE
+        ),
         description=f"Step law: {_law_sentence(data)}",
         width=LARGE.width,
         height=300,
@@ -493,6 +504,7 @@ def law(rows: Sequence[Row], name: Name) -> Chart:
 def _law_row(row: Row, name: Name) -> dict[str, Any]:
     bound = theme.bound_of(row)
     return {
+        "p": theme.point_key(row),
         "series": name(row),
         "x": theme.rounded(row["model_us"]),
         "value": theme.rounded(row["deviation"]),

@@ -158,7 +158,8 @@ def judge(
         [] if runs is None else [list(runs)],
     )
     connection.execute(f"CREATE TABLE {SCHEMA}.judged ({_JUDGED})")
-    _answer(connection, {**_shared(), **_judgements(asked, "true" if outcomes else "fired")})
+    judgements = _judgements(asked, "true" if outcomes else "fired")
+    _answer(connection, {**_shared([*judgements.values(), "subjects"]), **judgements})
     fill(connection, asked)
     for name in ("findings", "rule_outcomes"):
         connection.execute(f"DROP TABLE IF EXISTS {name}")
@@ -176,9 +177,14 @@ _JUDGED = """
 """The columns that a rule's query may give, behind its name."""
 
 
-def _shared() -> dict[str, str]:
-    """Relation -> the statement that makes it."""
-    return {name: f"CREATE TABLE {SCHEMA}.{name} AS {_query_of(name)}" for name in SHARED}
+def _shared(readers: Iterable[str]) -> dict[str, str]:
+    """Shared relation -> the statement that makes it, of those alone that the readers need, through others as well."""
+    needed = set().union(*(_WORD.findall(statement) for statement in readers))
+    queries = {name: _query_of(name) for name in SHARED}
+    for name in reversed(SHARED):
+        if name in needed:
+            needed.update(_WORD.findall(queries[name]))
+    return {name: f"CREATE TABLE {SCHEMA}.{name} AS {query}" for name, query in queries.items() if name in needed}
 
 
 def _judgements(rules: Sequence[Rule], kept: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from analysis import charts, theme
+from analysis import charts, marks, theme
 from analysis.theme import SeriesNames
 
 SIZES = (64, 1024, 4096)
@@ -55,7 +55,7 @@ def layers(spec: dict[str, Any], mark: str) -> list[dict[str, Any]]:
 def rows_of(spec: dict[str, Any], layer: dict[str, Any]) -> list[dict[str, Any]]:
     """The data rows that a layer draws."""
     data = layer.get("data", spec.get("data"))
-    return spec["datasets"][data["name"]]
+    return list(spec["datasets"][data["name"]])
 
 
 def words(value: object) -> Iterator[str]:
@@ -63,7 +63,7 @@ def words(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         for each in value.values():
             yield from words(each)
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for each in value:
             yield from words(each)
     elif isinstance(value, str):
@@ -247,24 +247,6 @@ def test_a_large_map_has_no_strokes() -> None:
     assert [layers(spec, "rect")[0]["mark"]["stroke"] for spec in specs] == [theme.FAINT, None]
 
 
-PAIR = {"axis_value": 64, "quantity": "wall", "ratio": 0.5, "low": 0.48, "high": 0.52, "eager_us": 9, "compiled_us": 18}
-
-
-def test_compile_gain_draws_wall_and_issue_around_one() -> None:
-    """Ratios keep their intervals, and the line at 1 and both directions are named."""
-    pairs = [PAIR, PAIR | {"axis_value": 4096, "ratio": 1.2, "low": None, "high": None}, PAIR | {"quantity": "issue"}]
-    on = charts.gain_rulers(pairs, "size", charts.MEDIUM)
-    spec = charts.compile_gain(pairs, "size", "matmul_add", charts.MEDIUM, on).to_dict()
-    rows = rows_of(spec, layers(spec, "point")[0])
-    assert [(row["x"], row["quantity"], row["value"], row["says"]) for row in rows] == [
-        (64, "wall", 0.5, "0.5× (0.48 to 0.52)"),
-        (4096, "wall", 1.2, "1.2×"),
-        (64, "issue", 0.5, "0.5× (0.48 to 0.52)"),
-    ]
-    assert [row for layer in layers(spec, "rule") for row in rows_of(spec, layer) if "level" in row] == [{"level": 1.0}]
-    assert {row["words"] for _, row in texts(spec)} == {"↑ compiled is faster", "↓ eager is faster"}
-
-
 def test_cold_start_draws_the_steps_in_order_against_the_warm_step() -> None:
     """Samples are numbered from 1 in the order taken; the warm step is a labelled rule."""
     steps = [{"position": place, "value": value} for place, value in ((1, 40.0), (0, 9000.0), (2, 20.0))]
@@ -279,17 +261,6 @@ def test_cold_start_without_a_warm_twin_says_so() -> None:
     spec = charts.cold_start([{"position": 0, "value": 5.0}], None, "matmul_add").to_dict()
     assert layers(spec, "rule") == []
     assert "warm point was not measured" in spec["title"]["subtitle"][0]
-
-
-def test_perturbation_states_median_and_worst() -> None:
-    """Every run is a marker at its ratio; the sentence gives the median and the worst."""
-    rows = [
-        bound(size, 18, 5) | {"unprofiled_host_us": 20.0, "profiled_host_us": 20.0 * ratio, "perturbation": ratio}
-        for size, ratio in zip(SIZES, (1.5, 1.75, 3.2), strict=True)
-    ]
-    spec = charts.perturbation(rows, SeriesNames(rows)).to_dict()
-    assert [row["value"] for row in rows_of(spec, layers(spec, "point")[0])] == [1.5, 1.75, 3.2]
-    assert spec["title"]["subtitle"] == ["1.75 times its own time in the median, 3.20 times at most"]
 
 
 def test_law_counts_the_points_within_five_percent() -> None:
@@ -379,3 +350,70 @@ def test_bounds_differ_in_letter_and_colour() -> None:
     """No two bounds share either."""
     bounds = theme.BOUNDS.values()
     assert len({bound.letter for bound in bounds}) == len({bound.colour for bound in bounds}) == len(bounds)
+
+
+# --- where every series crosses ---------------------------------------------------------------------------------------
+
+
+def crossing(compile: str, status: str, **ends: Any) -> dict[str, Any]:
+    """A row of `crossovers` over size."""
+    row = {"p": f"{compile}|env", "workload": "matmul_add", "dtype": "bf16", "batch": None, "compile": compile}
+    row |= {
+        "axis": "size",
+        "warmup": "true",
+        "params": "{}",
+        "status": status,
+        "value": None,
+        "low": None,
+        "high": None,
+    }
+    return row | ends
+
+
+STATED = [
+    crossing("reduce-overhead", "above", low=4096),
+    crossing("false", "found", value=1767.0, low=1728, high=1824),
+    crossing("max-autotune", "below", high=64),
+    crossing("true", "bracketed", low=2048, high=4096),
+]
+
+
+def test_crossings_stand_in_the_order_of_where_they_are() -> None:
+    """Bound by the device throughout, then by the crossing, then never; a bracket has no dot; the words are short."""
+    spec = charts.crossings(STATED, "size", SeriesNames(STATED)).to_dict()
+    rows = rows_of(spec, layers(spec, "text")[0])
+    assert [(row["kind"], row["value"], row["label"]) for row in rows] == [
+        ("device-bound", None, "device-bound from 64"),
+        ("crosses", 1767, "1,767  (1,728 to 1,824)"),
+        ("crosses", None, "between 2,048 and 4,096"),
+        ("overhead-bound", None, "overhead-bound up to 4,096"),
+    ]
+    assert spec["layer"][0]["mark"]["type"] == "text"  # its rows give the axis their order
+    assert "2 cross" in " ".join(spec["title"]["subtitle"])
+
+
+def test_rows_belong_to_their_points() -> None:
+    """Each row of a point carries its key, by which a page filters; a rule or a ground does not."""
+    spec = drawn()
+    (times,) = {rows_of(spec, layer)[0]["p"] for layer in layers(spec, "point")}
+    assert times == "p64|env"
+    assert not any("p" in row for layer in layers(spec, "rect") for row in rows_of(spec, layer))
+
+
+def test_more_points_than_can_be_told_apart_are_counted_in_cells() -> None:
+    """The chart holds every point, draws cells of them, and says so; a few are drawn one by one."""
+    many = marks.MOST_DOTS + 1
+    rows = [bound(64 + place, 18, 5) | {"model_us": 18.0 + place, "deviation": 0.01} for place in range(many)]
+    spec = charts.law(rows, SeriesNames(rows)).to_dict()
+    cells = spec["layer"][2]
+    assert cells["mark"]["type"] == "rect" and len(rows_of(spec, cells)) == many
+    assert {"points"} == {each["as"] for step in cells["transform"] for each in step.get("aggregate", ())}
+    assert "drawn as cells" in " ".join(spec["title"]["subtitle"])
+    assert charts.law(rows[:-1], SeriesNames(rows)).to_dict()["layer"][2]["mark"]["type"] == "point"
+
+
+def test_a_chart_of_many_series_asks_for_the_first() -> None:
+    """What draws a chart without filters keeps the rows of the first series that it asks for."""
+    spec = {"usermeta": marks.first_of("series", 2), "datasets": {"d": [{"series": each} for each in "abcab"]}}
+    assert marks.drawn(spec)["datasets"]["d"] == [{"series": each} for each in "abab"]
+    assert marks.drawn({"datasets": {}}) == {"datasets": {}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -13,25 +14,38 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from duckdb import DuckDBPyConnection
 
-from analysis.report import main_series, write_png, write_report
+from analysis import marks, theme
+from analysis.report import chart_files, write_charts, write_report
 from analysis.report.answer import answer
 from analysis.report.files import replace_file
 from analysis.report.imports import in_units
-from analysis.report.sections import MOST_ROWS, sections
-from analysis.report.series import Series, cold_points, compile_pairs, series_of
+from analysis.report.parts import Section
+from analysis.report.sections import MOST_ROWS, names_of_environments, sections
+from analysis.report.series import Series, cold_points, series_of
 from analysis.report.tables import Tables, read
-from analysis.store import open_store
+from analysis.store import add, open_store
 from tests.figures import cold, h200_store, warm
 from tests.given import write_store
 
 HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror=alert(1)>'
 
 
+SWEEP = ["series", "map", "roofline", "pairs", "law"]
+"""Sections that a sweep alone can fill."""
+
+
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def h200(tmp_path_factory: pytest.TempPathFactory) -> DuckDBPyConnection:
+    """The store of the H200 sweep, open."""
+    return open_store(h200_store(tmp_path_factory.mktemp("h200")))
+
+
+@pytest.fixture(scope="module")
+def tables(h200: DuckDBPyConnection) -> Tables:
     """Rows of the H200 sweep."""
-    return read(open_store(h200_store(tmp_path_factory.mktemp("h200"))))
+    return read(h200)
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +74,45 @@ def words(markup: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", markup)).split())
 
 
+def data_of(page: str) -> dict[str, Any]:
+    """What the scripts of a page read, its columns unpacked."""
+    found = re.search(r'<script type="text/plain" id="data">([A-Za-z0-9+/=]*)</script>', page)
+    assert found
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found.group(1))))
+    points = data["points"]
+    points["columns"] = {name: unpacked(column) for name, column in points["columns"].items()}
+    return data
+
+
+def unpacked(column: Any) -> list[Any]:
+    """A column whose texts may be numbers of a list of words."""
+    return column if isinstance(column, list) else [column["words"][code] for code in column["codes"]]
+
+
 def figures(page: str) -> list[dict[str, Any]]:
     """The chart specifications that the page holds."""
-    found = re.search(r'<script type="application/json" id="figures">(.*?)</script>', page, re.DOTALL)
-    assert found
-    return json.loads(found.group(1))
+    return data_of(page)["figures"]
+
+
+def point_rows(page: str, label: str) -> list[dict[str, Any]]:
+    """The rows of a table of points: the values of its columns, and those of the intervals."""
+    data = data_of(page)
+    columns, (table,) = data["points"]["columns"], [each for each in data["tables"] if each["label"].startswith(label)]
+    bounds = [bound["name"] for bound in data["points"]["bounds"]]
+    rows = [{name: column[row] for name, column in columns.items()} for row in table["rows"]]
+    return [row | {"bound": bounds[row["bound"]]} for row in rows]
+
+
+def sections_of(tables: Tables) -> list[Section]:
+    """All sections of a report."""
+    series = series_of(tables.crossovers, tables.bounds)
+    return sections(tables, series, names_of_environments(tables))
 
 
 def test_sections_stand_in_the_order_of_reading(page: str) -> None:
     """The answer comes first, the environment last, and the contents lead to each."""
     anchors = re.findall(r'<section id="(\w+)"', page)
-    expected = ["answer", "series", "map", "compile", "cold", "perturbation", "law", "points", "failed", "environment"]
+    expected = ["answer", *SWEEP, "findings", "points", "failed", "quality", "environment"]
     assert anchors == expected
     assert re.findall(r'<li><a href="#(\w+)"', page) == expected
 
@@ -80,7 +122,7 @@ def test_the_answer_states_both_crossings_in_two_sentences(page: str) -> None:
     text = words(section(page, "answer"))
     assert re.search(r"at size 1,6\d\d \(1,536 to 1,792\) for matmul_add bf16 eager", text)
     assert re.search(r"at size \d,\d{3} \(2,048 to 4,096\) for matmul_add bf16 compiled", text)
-    assert text.endswith("Every series crosses in the range measured.")
+    assert "Every series crosses in the range measured." in text
 
 
 def crossing(status: str, **changes: Any) -> Series:
@@ -124,7 +166,7 @@ def test_searches_narrow_wide_brackets_those_without_a_value_first(tables: Table
     found = dict(next(row for row in tables.crossovers if row["axis"] == "size" and row["status"] == "found"))
     rows = [found | {"command": f"search {place}"} for place in (0, 0, 1, 2, 3, 4, 5)]
     rows.append(found | {"status": "bracketed", "value": None, "command": "search 6"})
-    (shown,) = [each for each in sections(replace(tables, crossovers=rows)) if each.anchor == "series"]
+    (shown,) = [each for each in sections_of(replace(tables, crossovers=rows)) if each.anchor == "series"]
     *_, listed, left_out = shown.parts
     assert re.findall(r"<code>(.*?)</code>", str(listed)) == [f"search {place}" for place in (6, 0, 1, 2, 3, 4)]
     assert words(str(left_out)).startswith("1 more searches are not shown here; python -m analysis crossovers --format")
@@ -138,19 +180,20 @@ def test_no_series_is_answered_with_a_command() -> None:
 
 def test_every_point_is_a_row_with_its_sentence(page: str, tables: Tables) -> None:
     """The table holds all measured points, cold ones included, with bound and sentence as the view gives them."""
-    rows = re.findall(r"<tr>.*?</tr>", section(page, "points"), re.DOTALL)[1:]
+    rows = {(row["key"], row["bound"], row["sentence"]) for row in point_rows(page, "All points")}
     measured = [row for row in tables.bounds if row["status"] == "ok"]
-    assert len(rows) == len(measured) == 15
-    text = [words(row) for row in rows]
-    for point in measured:
-        assert any(point["sentence"] in row and point["bound"] in row for row in text)
+    assert rows == {(row["point_id"], row["bound"], row["sentence"]) for row in measured}
+    assert len(rows) == 15
 
 
 def test_failed_and_skipped_points_are_listed_with_the_reason(page: str) -> None:
-    """Status and reason stand side by side; the reason does not repeat the status."""
-    text = words(section(page, "failed"))
-    assert "65,536 oom CUDA out of memory: tried to allocate 8 GiB" in text
-    assert "65,536 skipped a step would take 9.1 s" in text
+    """Status and reason stand side by side; the reason does not repeat the status; their number stands above."""
+    found = {(row["size"], row["status"], row["why"]) for row in point_rows(page, "Points without times")}
+    assert found == {
+        (65536, "oom", "CUDA out of memory: tried to allocate 8 GiB"),
+        (65536, "skipped", "a step would take 9.1 s"),
+    }
+    assert "2 of 17 points have no times: 1 oom and 1 skipped." in words(section(page, "failed"))
 
 
 def test_environment_and_roofs_are_shown_with_units(page: str) -> None:
@@ -186,9 +229,67 @@ def test_every_bound_can_be_looked_up(page: str) -> None:
 
 def test_every_chart_has_a_figure_with_a_label(page: str) -> None:
     """As many figures as specifications, numbered in order, each with words for those who cannot see it."""
-    numbers = re.findall(r'<figure class="chart" tabindex="0" aria-label="[^"]+" data-figure="(\d+)">', page)
+    numbers = re.findall(r'<figure class="chart" data-figure="(\d+)"><div class="plot" [^>]*aria-label="[^"]+"', page)
     assert [int(number) for number in numbers] == list(range(len(figures(page))))
     assert all(spec["title"]["text"] and spec["description"] for spec in figures(page))
+
+
+def test_every_chart_says_how_to_read_it_and_what_gives_its_rows(h200: DuckDBPyConnection, tables: Tables) -> None:
+    """A sentence or two, and a query that gives rows when it is asked."""
+    add(h200, "roofline", "pairs")
+    found = [figure for each in sections_of(tables) for figure in each.figures]
+    assert len(found) >= 10
+    for figure in found:
+        assert figure.reading.endswith("."), figure.name
+        assert h200.execute(figure.sql).fetchall(), figure.name
+
+
+def test_the_rows_of_a_chart_name_their_points(page: str) -> None:
+    """What the filters choose by: each row of a point has its place among the points of the page, and no other."""
+    count = len(data_of(page)["points"]["columns"]["key"])
+    places = [
+        place
+        for spec in figures(page)
+        for columns in spec["datasets"].values()
+        for place in unpacked(columns.get("p", []))
+    ]
+    assert len(places) > 50
+    assert {place for place in places if place is not None} <= set(range(count))
+
+
+def test_filters_are_the_facets_that_points_differ_in(page: str) -> None:
+    """Every facet has a code for every point; of dtype there is one value, of compile there are two."""
+    data = data_of(page)
+    facets = {facet["name"]: facet for facet in data["facets"]}
+    assert {"workload", "dtype", "batch", "compile", "device", "environment", "bound", "sweep"} <= facets.keys()
+    assert all(len(facet["codes"]) == len(data["points"]["columns"]["key"]) for facet in facets.values())
+    assert [value["label"] for value in facets["compile"]["values"]] == ["eager", "compiled"]
+    assert [value["label"] for value in facets["dtype"]["values"]] == ["bf16"]
+
+
+def test_a_point_of_several_sweeps_is_found_by_each(tmp_path: Path) -> None:
+    """The facet of sweeps holds all that measured a point, not the latest alone."""
+    runs = [warm(64, 18, 18, 5, point_id="p", sweep_id=sweep) for sweep in ("first", "second")]
+    runs.append(warm(64, 18, 18, 5, point_id="q", sweep_id="second"))
+    page = page_of(tmp_path, runs=runs)
+    (facet,) = [facet for facet in data_of(page)["facets"] if facet["name"] == "sweep"]
+    keys = data_of(page)["points"]["columns"]["key"]
+    assert {key: len(codes) for key, codes in zip(keys, facet["codes"], strict=True)} == {"p": 2, "q": 1}
+
+
+def test_a_point_of_two_environments_has_two_names(tmp_path: Path) -> None:
+    """The address of a point's page tells environments apart where one id alone would not."""
+    runs = [warm(64, 18, 18, 5, point_id="p", environment_id=place) for place in ("here", "there")]
+    keys = data_of(page_of(tmp_path, runs=runs))["points"]["columns"]["key"]
+    assert sorted(keys) == ["p environment_id=here", "p environment_id=there"]
+
+
+def test_colours_of_charts_turn_with_the_page(page: str) -> None:
+    """No chart holds a colour that would not be legible on a dark page; the page defines each by day and by night."""
+    text = json.dumps([{**spec, "datasets": None} for spec in figures(page)])
+    for colour in theme.AT_NIGHT:
+        assert f'"{colour}"' not in text
+        assert page.count(f"--c-{colour[1:]}:") == 2
 
 
 @pytest.mark.parametrize(
@@ -197,9 +298,10 @@ def test_every_chart_has_a_figure_with_a_label(page: str) -> None:
         ("answer", "python -m runner -m size="),
         ("series", "python -m runner -m size="),
         ("map", "python -m runner -m size="),
-        ("compile", "compile=false,true"),
-        ("cold", "warmup=false,true"),
-        ("perturbation", "python -m runner doctor"),
+        ("roofline", "python -m runner -m size="),
+        ("pairs", "compile=false,true"),
+        ("pairs", "warmup=false,true"),
+        ("findings", "python -m analysis findings"),
         ("law", "device=cuda"),
         ("points", "python -m runner -m size="),
         ("environment", "python -m runner -m size="),
@@ -249,7 +351,7 @@ def test_the_policy_allows_the_pages_own_scripts_and_style_only(page: str) -> No
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
     hashes = set(re.findall(r"'sha256-([^']+)'", policy))
-    run = [text for tag, text in elements.contents if not text.startswith('[{"')]
+    run = [text for _, text in elements.contents if not re.fullmatch(r"[A-Za-z0-9+/=]*", text)]
     assert {base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in run} == hashes
 
 
@@ -283,17 +385,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     assert tags.count("script") == 3
     assert "img" not in tags
     assert not any(name.startswith("on") for _, attributes in elements.attributes for name in attributes)
-    assert HOSTILE in " ".join(json.dumps(figures(page), ensure_ascii=False).replace('\\"', '"').split())
-
-
-def test_a_table_beyond_its_limit_says_what_is_left_out(tables: Tables) -> None:
-    """A page stays readable: the table ends at its limit, and the page says how many more there are and where."""
-    rows = [dict(tables.bounds[0]) | {"point_id": f"p{number}"} for number in range(MOST_ROWS + 7)]
-    found = sections(Tables(rows, (), (), (), (), (), (), ()))
-    (points,) = [each for each in found if each.anchor == "points"]
-    markup = "".join(part for part in points.parts if isinstance(part, str))
-    assert markup.count("<tr>") == MOST_ROWS + 1
-    assert "7 more points are not shown here; python -m analysis bounds --format csv lists all." in words(markup)
+    assert HOSTILE in " ".join(json.dumps(data_of(page), ensure_ascii=False).replace('\\"', '"').split())
 
 
 def test_series_hold_their_points_in_the_order_of_the_axis(tables: Tables) -> None:
@@ -309,15 +401,6 @@ def _over_size(tables: Tables) -> list[Series]:
     return [each for each in series_of(tables.crossovers, tables.bounds) if each.axis == "size"]
 
 
-def test_pairs_join_points_that_differ_in_compile_alone(tables: Tables) -> None:
-    """Four sizes were measured both ways; the interval of a ratio is the widest that both intervals allow."""
-    (pairs,) = compile_pairs(tables.bounds, "size").values()
-    walls = {pair["axis_value"]: pair for pair in pairs if pair["quantity"] == "wall"}
-    assert sorted(walls) == [64, 256, 2048, 4096]
-    assert walls[64]["ratio"] == pytest.approx(18.0 / 53.8)
-    assert walls[64]["low"] == pytest.approx(18.0 * 0.985 / (53.8 * 1.015))
-
-
 def test_of_a_cold_point_the_latest_run_counts() -> None:
     """Runs are ordered by their id; an older run of the same point is not mixed in."""
     axes = {"environment_id": "env", "workload": "matmul_add", "size": 64, "warmup": "false", "params": "{}"}
@@ -326,17 +409,22 @@ def test_of_a_cold_point_the_latest_run_counts() -> None:
     assert [(step["run_id"], step["position"]) for step in steps] == [("r2", 0), ("r2", 1)]
 
 
-def test_the_picture_shows_eager_beside_its_compiled_twin(tables: Tables, tmp_path: Path) -> None:
-    """The eager series with a crossing leads, and a PNG is written."""
-    assert [each.crossing["compile"] for each in main_series(_over_size(tables))] == ["false", "true"]
-    path = write_png(open_store(h200_store(tmp_path / "store")), tmp_path / "docs" / "crossover.png")
-    assert path.read_bytes().startswith(b"\x89PNG")
+def test_every_chart_is_written_as_a_picture(h200: DuckDBPyConnection, tables: Tables, tmp_path: Path) -> None:
+    """PNG and SVG of each, named by what it shows; equal names are told apart."""
+    written = write_charts(h200, tmp_path / "charts")
+    count = sum(len(each.figures) for each in sections_of(tables))
+    assert len(set(written)) == len(written) == 2 * count
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in written if path.suffix == ".png")
+    assert all(path.read_text().startswith("<svg") for path in written if path.suffix == ".svg")
+    assert tmp_path / "charts" / "step-law.png" in written
 
 
-def test_no_picture_of_nothing(tmp_path: Path) -> None:
-    """A store without series is an error that names the cure."""
-    with pytest.raises(ValueError, match="python -m runner -m size="):
-        write_png(open_store(write_store(tmp_path / "store")), tmp_path / "x.png")
+def test_a_picture_shows_the_first_series_only(tables: Tables) -> None:
+    """Who draws a chart without filters gets no thousand rows."""
+    found = [Section("x", "x", sections_of(tables)[0].parts)]
+    ((_, spec),) = chart_files(found)
+    assert spec["usermeta"]["first"]["field"] == "series"
+    assert marks.drawn(spec) == spec
 
 
 def test_a_report_replaces_the_old_one_whole(tmp_path: Path) -> None:
@@ -403,7 +491,6 @@ def profiled_steps(
 IDLE = {"workload": "idle", "run_id": "r000", "environment_id": "card"}
 BUSY = {"workload": "busy", "run_id": "r001", "environment_id": "card"}
 CARD = {"environment_id": "card", "device": "cuda", "device_name": "NVIDIA B200"}
-SWEEP = ["series", "map", "compile", "cold", "perturbation", "law"]
 
 
 def page_of(folder: Path, **rows: Any) -> str:
@@ -432,7 +519,7 @@ def trace_row(page: str, workload: str) -> list[str]:
 def test_of_imports_alone_what_only_a_sweep_fills_is_left_out(traces_page: str) -> None:
     """Neither a section nor an entry of the contents nor a command asks for a sweep."""
     anchors = re.findall(r'<section id="(\w+)"', traces_page)
-    assert anchors == ["answer", "imports", "points", "environment"]
+    assert anchors == ["answer", "imports", "findings", "points", "quality", "environment"]
     assert re.findall(r'<li><a href="#(\w+)"', traces_page) == anchors
     assert "python -m runner -m" not in words(traces_page[traces_page.index("<main>") : traces_page.index("</main>")])
 
@@ -483,24 +570,26 @@ def test_kinds_of_step_are_told_apart(tmp_path: Path) -> None:
 
 def test_an_imported_row_says_where_its_host_time_is_from(traces_page: str) -> None:
     """No column is called issue, the estimate says what it is made of, and the gain that it is an upper limit."""
-    text = words(section(traces_page, "points"))
-    assert "issue" not in text
-    assert "5.71 ms 3.12 to 10.0 from the profiled host" in text
-    assert "≤ 20.0×" in text
-    assert "nothing was timed without a profiler" in text
+    (row,) = [row for row in point_rows(traces_page, "All points") if row["name"] == "idle"]
+    assert [row[name] for name in ("overhead", "overhead_low", "overhead_high", "gain", "imported")] == [
+        pytest.approx(5714.29), 3125, 10000, 20, 1]  # fmt: skip
+    (table,) = data_of(traces_page)["tables"]
+    head = next(head for head in table["heads"] if head["key"] == "overhead")
+    assert (head["label"], head["note"]) == ("host, estimated", "from the profiled host")
+    assert "nothing was timed without a profiler" in words(section(traces_page, "points"))
 
 
 def test_a_sweep_answers_before_the_traces_beside_it(tmp_path: Path) -> None:
     """Every section stands, the sweep leads, and no sweep is asked of the card that traces alone are from."""
     runs = [warm(64, 18, 18, 5), warm(4096, 220, 20, 220), imported(**{**IDLE, "run_id": "trace"})]
     page = page_of(tmp_path, runs=runs, events=profiled_steps("trace", 10_000, 500, steps=3), environments=[CARD])
-    expected = ["answer", *SWEEP, "imports", "points", "failed", "environment"]
+    expected = ["answer", *SWEEP, "imports", "findings", "points", "failed", "quality", "environment"]
     assert re.findall(r'<section id="(\w+)"', page) == expected
     leading, other = re.findall(r'<p class="(answer.*?)">(.*?)</p>', section(page, "answer"))
     assert leading[0] == "answer" and "the overhead stops binding" in leading[1]
     assert other[0] == "answer other" and "one imported trace, idle, taken on NVIDIA B200" in other[1]
-    swept, trace = "18.0 µs 17.7 to 18.3 5.00 µs", "5.71 ms 3.12 to 10.0 from the profiled host"
-    assert swept in words(section(page, "points")) and trace in words(section(page, "points"))
+    overheads = {round(row["overhead"]): row["imported"] for row in point_rows(page, "All points")}
+    assert overheads == {18: 0, 20: 0, 5714: 1}
 
 
 def test_imported_traces_beyond_the_limit_are_counted() -> None:
@@ -508,7 +597,7 @@ def test_imported_traces_beyond_the_limit_are_counted() -> None:
     trace: dict[str, Any] = dict.fromkeys(("size", "dtype", "batch", "compile", "warmup", "params"))
     trace |= {"environment_id": "env", "workload": "rank", "status": "ok", "bound": "unknown"}
     rows = [trace | {"run_id": f"r{number}", "point_id": f"p{number}"} for number in range(MOST_ROWS + 2)]
-    found = sections(Tables(rows, (), (), (), (), (), (), (), imports=rows))
+    found = sections_of(Tables(rows, (), (), (), (), (), (), imports=rows))
     (shown,) = [each for each in found if each.anchor == "imports"]
     markup = "".join(part for part in shown.parts if isinstance(part, str))
     assert markup.count("<tr>") == MOST_ROWS + 1
@@ -523,7 +612,7 @@ def test_hostile_text_of_a_trace_stays_text(tmp_path: Path) -> None:
     tags = [tag for tag, _ in parsed(page).attributes]
     assert tags.count("script") == 3
     assert "img" not in tags
-    for anchor in ("answer", "imports", "points"):
+    for anchor in ("answer", "imports"):
         assert words(HOSTILE.replace("<", "&lt;")) in words(section(page, anchor))
 
 

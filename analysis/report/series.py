@@ -6,10 +6,11 @@ import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from analysis import marks, theme
-from analysis.charts import axis_value, measured_at
+from analysis import theme
+from analysis.charts import axis_value
 from analysis.theme import Row
 
 AXES = ("environment_id", "workload", "size", "dtype", "batch", "compile", "dynamic", "warmup", "device")
@@ -32,9 +33,34 @@ class Series:
 
 def key(row: Row, *without: str) -> Hashable:
     """Everything that two points of a series have in common: all axes but those named."""
-    params = {name: value for name, value in theme.json_params(row).items() if name not in without}
     axes = [None if name in without else row.get(name) for name in AXES]
-    return (*axes, json.dumps(params, sort_keys=True))
+    return (*axes, _settings(row.get("params") or "{}", without))
+
+
+@lru_cache(maxsize=65_536)
+def _settings(params: str, without: tuple[str, ...]) -> str:
+    """Further axes but those named, written alike where they are alike."""
+    given = theme.json_params({"params": params})
+    return json.dumps({name: value for name, value in given.items() if name not in without}, sort_keys=True)
+
+
+def reading_order(row: Row) -> tuple[Any, ...]:
+    """Sorts series and points for reading: eager before compiled, no batch before batches, what is usual first."""
+    modes, mode = (EAGER, "true"), str(row["compile"])
+    rank = modes.index(mode) if mode in modes else len(modes)
+    axes = (str(row["workload"]), str(row["dtype"]), row["batch"] or 0)
+    params = theme.json_params(row)
+    unusual = sum(key in params and params[key] != usual for key, usual in theme.USUAL.items())
+    return (
+        *axes,
+        rank,
+        mode,
+        row["warmup"] == COLD,
+        unusual,
+        str(row["params"]),
+        row["size"] or 0,
+        str(row["environment_id"]),
+    )
 
 
 def series_of(crossovers: Iterable[Row], bounds: Iterable[Row]) -> list[Series]:
@@ -48,41 +74,6 @@ def series_of(crossovers: Iterable[Row], bounds: Iterable[Row]) -> list[Series]:
                 groups[axis, key(point, axis)][value] = point
     found = [(row, groups[row["axis"], key(row, row["axis"])]) for row in crossovers]
     return [Series(row, [points[value] for value in sorted(points)]) for row, points in found if points]
-
-
-def compile_pairs(bounds: Iterable[Row], axis: str) -> dict[Hashable, list[dict[str, Any]]]:
-    """Wall and overhead of eager over compiled, where both were measured; one list a compile mode and series."""
-    warm = [row for row in bounds if row["warmup"] != COLD and axis_value(row, axis) is not None]
-    eager = {key(row, "compile"): row for row in warm if row["compile"] == EAGER}
-    pairs: dict[Hashable, list[dict[str, Any]]] = defaultdict(list)
-    for row in warm:
-        twin = eager.get(key(row, "compile"))
-        if twin is not None and row["compile"] != EAGER:
-            pairs[key(row, axis)] += _ratios(twin, row, axis)
-    return {group: rows for group, rows in pairs.items() if rows}
-
-
-def _ratios(eager: Row, compiled: Row, axis: str) -> list[dict[str, Any]]:
-    columns = {"wall": "wall_us", theme.overhead_word(eager): "overhead_us"}
-    pairs = [(word, marks.span(eager, column), marks.span(compiled, column)) for word, column in columns.items()]
-    return [
-        {
-            "axis_value": measured_at(eager, axis),
-            "quantity": word,
-            "ratio": ours[0] / theirs[0],
-            "low": _quotient(ours[1], theirs[2]),
-            "high": _quotient(ours[2], theirs[1]),
-            "eager_us": ours[0],
-            "compiled_us": theirs[0],
-            "compiled": compiled,
-        }
-        for word, ours, theirs in pairs
-        if ours[0] and theirs[0]
-    ]
-
-
-def _quotient(above: float | None, below: float | None) -> float | None:
-    return above / below if above is not None and below else None
 
 
 def cold_points(first_steps: Iterable[Row]) -> list[list[Row]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 
+from analysis.rules import judge
+from analysis.store import add
 from analysis.theme import Row
 
 Rows = Sequence[Row]
@@ -65,20 +67,51 @@ LEFT JOIN causes USING (run_id)
 on it, and busy_frac, cause, cause_frac are of it; so is idle_us, the gaps between its first and last device event."""
 
 
+_BOUNDS = """
+SELECT
+    point_id, environment_id, run_id, workload, size, dtype, batch, compile, dynamic, warmup, device, params, status,
+    bound, margin, gain, reason, sentence, host_contended,
+    overhead_us, overhead_us_low, overhead_us_high, work_us, work_us_low, work_us_high,
+    wall_us, wall_us_low, wall_us_high
+FROM bounds
+"""
+
+_SWEEPS = """
+SELECT sweep_id, min(started_at) AS started_at, count(DISTINCT (point_id, environment_id)) AS points
+FROM runs
+WHERE sweep_id IS NOT NULL
+GROUP BY sweep_id
+"""
+
+_SWEEPS_OF_POINTS = """
+SELECT point_id, environment_id, list(DISTINCT sweep_id) AS sweep_ids
+FROM runs
+WHERE sweep_id IS NOT NULL
+GROUP BY point_id, environment_id
+"""
+
+
 @dataclass(frozen=True)
 class Tables:
     """Rows of the relations of the same names; first_steps: raw samples of cold points, with the axes of their run;
-    imports: imported traces, with what bounds, audits, steps and gaps say of each."""
+    imports: imported traces, with what bounds, audits, steps and gaps say of each; sweeps: one row a sweep;
+    sweeps_of_points: the sweeps of each point; findings: a row a rule that fired; findings_reason: why fewer runs were
+    judged than there are."""
 
     bounds: Rows
     crossovers: Rows
-    perturbation: Rows
     law: Rows
     law_summary: Rows
     environments: Rows
     roofs: Rows
     first_steps: Rows
     imports: Rows = ()
+    sweeps: Rows = ()
+    sweeps_of_points: Rows = ()
+    roofline: Rows = ()
+    pairs: Rows = ()
+    findings: Rows = ()
+    findings_reason: str | None = None
 
     @property
     def only_imports(self) -> bool:
@@ -93,17 +126,63 @@ class Tables:
 
 def read(connection: duckdb.DuckDBPyConnection) -> Tables:
     """Read the relations of an open store. Raises duckdb.Error where a relation is missing or fails."""
+    add(connection, "roofline", "pairs")
     return Tables(
-        bounds=_rows(connection, "FROM bounds"),
+        bounds=_rows(connection, _BOUNDS),
         crossovers=_rows(connection, "FROM crossovers"),
-        perturbation=_rows(connection, "FROM perturbation"),
         law=_rows(connection, "FROM law"),
         law_summary=_rows(connection, "FROM law_summary"),
         environments=_rows(connection, "FROM environments"),
         roofs=_rows(connection, "FROM roofs"),
         first_steps=_rows(connection, _FIRST_STEPS),
         imports=_rows(connection, _IMPORTS) if _rows(connection, "FROM audits LIMIT 1") else (),
+        sweeps=_rows(connection, _SWEEPS),
+        sweeps_of_points=_rows(connection, _SWEEPS_OF_POINTS),
+        roofline=_rows(connection, "FROM roofline"),
+        pairs=_rows(connection, "SELECT * EXCLUDE (sentence, reason) FROM pairs"),
     )
+
+
+_FINDINGS = """
+SELECT
+    "rule", topic, severity, any_value(title) AS title,
+    count(DISTINCT (point_id, environment_id)) AS points,
+    max(f.gain) AS best_gain,
+    arg_max(f.sentence, coalesce(f.gain, 0)) AS sentence,
+    list(point_id ORDER BY f.gain DESC NULLS LAST, point_id) AS point_ids
+FROM findings AS f
+JOIN rules USING ("rule", topic, severity)
+JOIN bounds USING (run_id)
+GROUP BY "rule", topic, severity
+ORDER BY points DESC, "rule"
+"""
+_IN_DOUBT = """
+SELECT run_id
+FROM stg_runs
+SEMI JOIN bounds USING (run_id)
+ORDER BY NOT coalesce(host_contended, false) AND NOT coalesce(trace_incomplete, false)
+    AND coalesce(throttle_reasons, '[]') IN ('[]', '["gpu_idle"]') AND coalesce(other_processes, 0) = 0,
+    run_id
+LIMIT ?
+"""
+MOST_JUDGED = 1_000
+"""Runs that the rules are asked of, which takes a second for a thousand; of more, those in doubt come first."""
+
+
+def judged(connection: duckdb.DuckDBPyConnection, tables: Tables, runs: Sequence[str]) -> Tables:
+    """The tables with what the rules find: in these runs, and in as many others as a report waits for.
+
+    Makes table `findings` of the connection.
+    """
+    held = len(tables.bounds)
+    doubted = [row[0] for row in connection.execute(_IN_DOUBT, [MOST_JUDGED]).fetchall()]
+    asked = list(dict.fromkeys([*runs, *doubted]))
+    judge(connection, asked, outcomes=False)
+    reason = (
+        f"Of {held:,} points the rules were asked of {len(asked):,}: those with a page here, then those whose data is "
+        "in doubt; python -m analysis findings asks them of all."
+    )
+    return replace(tables, findings=_rows(connection, _FINDINGS), findings_reason=reason if len(asked) < held else None)
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> Rows:
