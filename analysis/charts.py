@@ -383,7 +383,7 @@ def _short_crossing(crossing: Row) -> str:
     return words.get(crossing["status"], "no crossing stated")
 
 
-def _crossing_order(row: dict[str, Any]) -> tuple[int, float]:
+def _crossing_order(row: Row) -> tuple[int, float]:
     """Series bound by the device throughout, then those that cross in the order of where, then those that never do."""
     rank = {theme.DEVICE_REGIME: 0, "crosses": 1, theme.OVERHEAD_REGIME: 2}.get(row["kind"], 3)
     return rank, row["value"] or math.sqrt(row["from"] * row["to"])

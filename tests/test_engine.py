@@ -25,6 +25,8 @@ from runner.station import Seat, Shop, Station
 from runner.store import Store, StoreError
 from runner.task import Interpreter, Measurement
 
+pytestmark = pytest.mark.alone
+
 NOTHING = {"workload": {"name": "noop"}}
 
 

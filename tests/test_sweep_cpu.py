@@ -19,6 +19,8 @@ from sweeps import Done, children, finish, start, store_with, swept, wait_for_ru
 from analysis.store import open_store
 from runner import tables
 
+pytestmark = pytest.mark.alone
+
 # In the order of the sweep; max_step_s is no axis, so that 5, 6 and 7 seconds make the same point three times.
 GRIDS = [
     {"size": 8, "max_step_s": 5},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, zip_longest
 
@@ -17,15 +18,30 @@ from analysis.theme import Row
 def representative(
     connection: duckdb.DuckDBPyConnection, tables: Tables, found: Sequence[Series], most: int
 ) -> list[str]:
-    """Run ids of up to `most` points with events: of each series those beside the crossing and its ends, first one of
-    every series; then cold points and the imported traces with most idle time."""
-    series = sorted(found, key=lambda each: -len(each.points))
+    """Run ids of up to `most` points with events: of the first series those beside the crossing and at the ends, then
+    one of every other series, one side of the crossing in turn; among them the imported traces, most idle time first.
+    """
+    series = _ordered(found)
     traces = [str(row["run_id"]) for row in ordered(tables.imports)] if tables.imports else []
-    told = zip_longest(*(_telling(each) for each in series))
+    told = [_telling(each) for each in series]
+    others = zip_longest(*(runs if place % 2 else runs[1:] + runs[:1] for place, runs in enumerate(told[WHOLE:])))
     rest = [str(row["run_id"]) for row in sorted(tables.bounds, key=reading_order)]
-    swept = (run for turn in told for run in turn if run is not None)
+    swept = [*chain(*told[:WHOLE]), *(run for turn in others for run in turn if run is not None)]
     told_first = list(dict.fromkeys(chain(_woven(swept, traces), rest)))
     return list(islice(_with_events(connection, told_first), most))
+
+
+WHOLE = 2
+"""Series of which both sides of the crossing and the ends get a page; of the others one side does, in turn."""
+
+
+def _ordered(series: Sequence[Series]) -> list[Series]:
+    """Series with most points first; of equals those of the workload with most series, what is usual first."""
+    alike = Counter(each.crossing["workload"] for each in series)
+    return sorted(
+        series,
+        key=lambda each: (-len(each.points), -alike[each.crossing["workload"]], reading_order(each.crossing)),
+    )
 
 
 def _with_events(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> Iterator[str]:

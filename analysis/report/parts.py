@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.charts import Chart
+import altair as alt
+
 from analysis.theme import Row
 
 
@@ -19,7 +20,7 @@ class Figure:
     """
 
     name: str
-    chart: Chart
+    chart: alt.TopLevelMixin
     reading: str
     sql: str
     config: Mapping[str, Any] = field(default_factory=dict)

@@ -214,6 +214,20 @@ def _condition(run: Row) -> list[list[str]]:
     return [[name, value] for name, value in told if name and value is not None]
 
 
+FULL_CLOCK = 0.95
+"""Share of its highest clock from which on a device is not slowed, as in the rule `throttled`."""
+
+
+def _clock(run: Row, causes: str) -> str | None:
+    """What the reasons to lower the clock did, where both clocks are known."""
+    clock, highest = run["sm_clock_mhz"], run["sm_clock_max_mhz"]
+    if clock is None or not highest:
+        return f"The device told reasons to lower its clock: {causes}."
+    if clock >= FULL_CLOCK * highest:
+        return None
+    return f"The device ran at {number(clock, 4)} of {number(highest, 4)} MHz: {causes}."
+
+
 def _quality(run: Row, samples: Sequence[Row]) -> list[str]:
     """What to mind about the run's figures, a sentence each."""
     disturbed = sum(row["quantity"].endswith("_disturbed") for row in samples)
@@ -225,7 +239,7 @@ def _quality(run: Row, samples: Sequence[Row]) -> list[str]:
         run["host_noise"]
         and "The issue time is far from that of all points that launch the same: the host was disturbed.",
         run["other_processes"] and f"{plural(run['other_processes'], 'other process')} used the device meanwhile.",
-        causes and f"The device lowered its clock meanwhile: {listed(sorted(map(str, causes)))}.",
+        causes and _clock(run, listed(sorted(map(str, causes)))),
         disturbed
         and f"{disturbed:,} of {len(samples):,} samples were disturbed and taken again; they are drawn as crosses.",
         run["trace_incomplete"] and "The trace is incomplete: its launches and its device work do not match.",
