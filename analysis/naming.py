@@ -19,6 +19,8 @@ SHORTEST = 8
 AXES = ("workload", "size", "dtype", "batch", "compile", "dynamic", "warmup", "device")
 IDS = ("point_id", "run_id", "sweep_id", "environment_id")
 ATTRIBUTES = ("source", "status", "rank", "world_size")
+ORDER = "environment_id, workload, dtype, batch, compile, dynamic, warmup, device, params, size"
+"""Order in which points are listed: along the size, within what is alike otherwise."""
 
 _BETWEEN_WORDS = re.compile(r"\s+(?=[\w.]+=)")
 """A space inside a value (a file's name may have one) separates nothing."""
@@ -56,13 +58,41 @@ def named_run(connection: duckdb.DuckDBPyConnection, point: str) -> Run:
         PointError: nothing fits, several points do, or a key does not exist.
     """
     runs = all_runs(connection)
-    words = _BETWEEN_WORDS.split(point.strip())
-    tests = [_test(word, runs) for word in words]
-    fitting = [run for run in runs if all(test(run) for test in tests)]
-    points = _latest_of_each_point(fitting)
+    points = _latest_of_each_point(fitting(point, runs))
     if len(points) == 1:
         return points[0]
-    raise PointError(_several(point, points, runs) if points else _nothing(point, tests, runs))
+    raise PointError(_several(point, points, runs))
+
+
+def named_runs(connection: duckdb.DuckDBPyConnection, point: str) -> list[Run]:
+    """The run that `named_run` would give, of every point that `point` names. Raises PointError: it names none."""
+    return _latest_of_each_point(fitting(point, all_runs(connection)))
+
+
+def choose_runs(connection: duckdb.DuckDBPyConnection, point: str) -> None:
+    """Make table `chosen_runs`: every run (run_id, point_id, environment_id) that fits `point`, which may name several
+    points here; `is_latest` holds for the one run of each point that `named_run` would give.
+
+    Raises:
+        PointError: nothing fits, or a key does not exist.
+    """
+    chosen = fitting(point, all_runs(connection))
+    latest = [run.run_id for run in _latest_of_each_point(chosen)]
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE chosen_runs AS "
+        "SELECT run_id, point_id, environment_id, list_contains(?::VARCHAR[], run_id) AS is_latest "
+        "FROM stg_runs WHERE list_contains(?::VARCHAR[], run_id)",
+        [latest, [run.run_id for run in chosen]],
+    )
+
+
+def fitting(point: str, runs: Sequence[Run]) -> list[Run]:
+    """The runs that fit all words of `point`. Raises PointError: there is none, or a key does not exist."""
+    tests = [_test(word, runs) for word in _BETWEEN_WORDS.split(point.strip())]
+    found = [run for run in runs if all(test(run) for test in tests)]
+    if not found:
+        raise PointError(_nothing(point, tests, runs))
+    return found
 
 
 def all_runs(connection: duckdb.DuckDBPyConnection) -> list[Run]:

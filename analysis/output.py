@@ -23,6 +23,9 @@ BATCH_ROWS = 10_000
 FOLDED = 28
 """Characters from which on a column of a drawn table may be folded."""
 
+MISSING = "-"
+"""What a table shows for NULL."""
+
 Rows = Iterator[tuple[Any, ...]]
 
 
@@ -30,22 +33,38 @@ class OutputError(Exception):
     """A result that cannot be written where it was asked for; the message is one sentence with the cure."""
 
 
-def write_rows(connection: duckdb.DuckDBPyConnection, query: str, format: str, path: Path | None) -> None:
+def write_rows(
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    format: str,
+    path: Path | None,
+    metadata: Mapping[str, str] | None = None,
+) -> None:
     """Write the result of `query` in `format` (a key of FORMATS, or parquet) to the file `path`, or to stdout for None.
 
-    A file appears whole or not at all.
+    metadata: what a Parquet file says of itself, by key. A file appears whole or not at all.
 
     Raises:
         duckdb.Error: the query is wrong.
         OutputError: Parquet was asked for on a terminal, or the file cannot be written.
     """
     if format == "parquet":
-        _write_parquet(connection, query, path)
+        _write_parquet(connection, query, path, metadata or {})
         return
     result = connection.execute(query)
     columns = [column[0] for column in result.description or ()]
     with _text_target(path) as stream:
         FORMATS[format](columns, _rows(result), stream)
+
+
+def without_empty_columns(connection: duckdb.DuckDBPyConnection, query: str) -> str:
+    """A query for the same rows without the columns that are NULL in every row: they only widen a table."""
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE shown AS {query}")
+    columns = [f'"{row[0]}"' for row in connection.execute("DESCRIBE shown").fetchall()]
+    counts = ", ".join(f"count({column})" for column in columns)
+    [filled] = connection.execute(f"SELECT {counts} FROM shown").fetchall()
+    kept = [column for column, count in zip(columns, filled, strict=True) if count] or columns
+    return f"SELECT {', '.join(kept)} FROM shown"
 
 
 def write_text(text: str, path: Path | None) -> None:
@@ -114,7 +133,7 @@ def short(number: float) -> str:
 
 def _cell(value: Any) -> str:
     if value is None:
-        return "-"
+        return MISSING
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (float, Decimal)):
@@ -142,8 +161,24 @@ def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], stream: IO[str
     drawn = {column: rows for column, rows in cells.items() if column not in alike} or cells
     if drawn is not cells and alike:
         stream.write("in every row: " + "  ".join(f"{column}={text}" for column, text in alike.items()) + "\n")
-    width = max(Console(file=stream).width, _least_width(drawn))
-    Console(file=stream, width=width).print(_table(drawn))
+    console = Console(file=stream)
+    if _least_width(drawn) <= console.width:
+        console.print(_table(drawn))
+    else:
+        _draw_records(drawn, console)
+
+
+def _draw_records(cells: Mapping[str, Sequence[str]], console: Console) -> None:
+    """Draw each row as lines `column  value`: the terminal is narrower than any table that cuts no number."""
+    for number, row in enumerate(zip(*cells.values(), strict=True), 1):
+        console.rule(Text(f"row {number}"), align="left", style="none")
+        record = Table.grid(padding=(0, 2))
+        record.add_column(no_wrap=True)
+        record.add_column(overflow="fold")
+        for column, text in zip(cells, row, strict=True):
+            if text != MISSING:
+                record.add_row(Text(column), Text(text))
+        console.print(record)
 
 
 def _table(cells: Mapping[str, Sequence[str]]) -> Table:
@@ -156,7 +191,7 @@ def _table(cells: Mapping[str, Sequence[str]]) -> Table:
 
 
 def _least_width(cells: Mapping[str, Sequence[str]]) -> int:
-    """Width at which no number is cut: a narrower terminal breaks the lines itself."""
+    """Width at which no number is cut."""
     return sum(min(_width(column, rows), FOLDED) + 3 for column, rows in cells.items())
 
 
@@ -174,12 +209,12 @@ def _text_target(path: Path | None) -> Iterator[IO[str]]:
     if path is None:
         yield sys.stdout
         return
-    with _whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as stream:
+    with whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as stream:
         yield stream
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def whole(path: Path) -> Iterator[Path]:
     """A draft beside `path` that takes its place once it is complete."""
     if path.exists() and not path.is_file():
         raise OutputError(f"{path} is not a file; name one with -o FILE")
@@ -196,14 +231,29 @@ def _whole(path: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_parquet(connection: duckdb.DuckDBPyConnection, query: str, path: Path | None) -> None:
+def _write_parquet(
+    connection: duckdb.DuckDBPyConnection, query: str, path: Path | None, metadata: Mapping[str, str]
+) -> None:
     if path is not None:
-        with _whole(path) as draft:
-            connection.sql(query).write_parquet(str(draft))
+        with whole(path) as draft:
+            _copy(connection, query, draft, metadata)
         return
     if sys.stdout.isatty():
         raise OutputError("parquet is not for a terminal: name a file with -o FILE, or send stdout to one")
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / "rows.parquet"
-        connection.sql(query).write_parquet(str(draft))
+        _copy(connection, query, draft, metadata)
         sys.stdout.buffer.write(draft.read_bytes())
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, query: str, file: Path, metadata: Mapping[str, str]) -> None:
+    """Write a Parquet file by DuckDB's own statement: only there can it say something of itself."""
+    if not metadata:
+        connection.sql(query).write_parquet(str(file))
+        return
+    pairs = ", ".join(f"{_literal(key)}: {_literal(value)}" for key, value in metadata.items())
+    connection.execute(f"COPY ({query}) TO {_literal(str(file))} (FORMAT parquet, KV_METADATA {{{pairs}}})")
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

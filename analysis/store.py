@@ -103,9 +103,9 @@ def open_store(
         cure = "run a sweep (make sweep) or import a trace (python -m runner.ingest FILE), or name one with --store DIR"
         raise StoreError(f"there is no store at {folder}: {cure}")
     for _ in range(ATTEMPTS):
-        connection = _connect()
+        connection = connect()
         try:
-            _load(connection, live_files(store, _reader(connection), sweep_id), host, device)
+            _load(connection, live_files(store, reader(connection), sweep_id), host, device)
             if whole:
                 add(connection, *ON_DEMAND)
                 document(connection)
@@ -168,7 +168,8 @@ def _parquet_files(folder: Path) -> list[Path]:
     return sorted(path for path in found if path.name.isascii() and path.is_file() and path.stat().st_size)
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
+def connect() -> duckdb.DuckDBPyConnection:
+    """An empty database in memory, which loads no extension and stays within MEMORY_LIMIT."""
     connection = duckdb.connect(
         config={
             "memory_limit": MEMORY_LIMIT,
@@ -182,7 +183,9 @@ def _connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _reader(connection: duckdb.DuckDBPyConnection) -> Callable[[Path], set[str]]:
+def reader(connection: duckdb.DuckDBPyConnection) -> Callable[[Path], set[str]]:
+    """What tells `live_files` the run ids of a file."""
+
     def run_ids_of(file: Path) -> set[str]:
         rows = connection.execute(f"SELECT DISTINCT run_id::VARCHAR FROM {_read_parquet([file])}").fetchall()
         return {row[0] for row in rows}
@@ -198,25 +201,26 @@ def _load(
     folder = _folder_beside(connection)
     for kind in KINDS:
         merged = merge_parts(files[kind], folder / kind)
-        connection.execute(f"CREATE VIEW files_{kind} AS {_rows_of(kind, merged)}")
+        connection.execute(f"CREATE VIEW files_{kind} AS {rows_of(kind, merged)}")
     staged = [relation for relation in RELATIONS if relation.startswith("stg_")]
-    _make(connection, staged)
+    make(connection, staged)
     if (host, device) != (1.0, 1.0):
         connection.execute(f"SET VARIABLE host_factor = {host}::DOUBLE; SET VARIABLE device_factor = {device}::DOUBLE")
         connection.execute((SQL / "whatif" / "move.sql").read_text(encoding="utf-8"))
-    _make(connection, [relation for relation in RELATIONS if relation not in staged])
+    make(connection, [relation for relation in RELATIONS if relation not in staged])
 
 
 def add(connection: duckdb.DuckDBPyConnection, *relations: str) -> None:
     """Add relations of ON_DEMAND to an open store; those that it has already stay, but for the judged ones."""
     judged = {"rules", "findings", "rule_outcomes"}
     found = {row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()}
-    _make(connection, [relation for relation in relations if relation not in {*judged, *found}])
+    make(connection, [relation for relation in relations if relation not in {*judged, *found}])
     if judged.intersection(relations):
         rules.judge(connection, outcomes="rule_outcomes" in relations)
 
 
-def _make(connection: duckdb.DuckDBPyConnection, relations: Iterable[str]) -> None:
+def make(connection: duckdb.DuckDBPyConnection, relations: Iterable[str]) -> None:
+    """Make relations, each in the file of its name, in the order given."""
     for relation in relations:
         connection.execute((SQL / f"{relation}.sql").read_text(encoding="utf-8"))
         if relation == "_import_verdicts" and connection.execute("FROM _imports LIMIT 1").fetchall():
@@ -224,8 +228,8 @@ def _make(connection: duckdb.DuckDBPyConnection, relations: Iterable[str]) -> No
 
 
 def _judge_imports(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill `_import_verdicts`: the only relation whose making reads events, those of imports."""
-    for part in ("gaps", "steps", "verdicts"):
+    """Fill `_import_spans` and `_import_verdicts`: the only relations whose making reads events, those of imports."""
+    for part in ("spans", "gaps", "steps", "verdicts"):
         connection.execute((SQL / "imports" / f"{part}.sql").read_text(encoding="utf-8"))
 
 
@@ -258,7 +262,8 @@ def _folder_beside(connection: duckdb.DuckDBPyConnection) -> Path:
     return Path(folder)
 
 
-def _rows_of(kind: str, files: Sequence[Path]) -> str:
+def rows_of(kind: str, files: Sequence[Path]) -> str:
+    """The query for all rows of files of a kind (KINDS); without a file a table without rows."""
     key = "run_id" if kind in ("runs", "events") else "environment_id"
     return f"FROM {_read_parquet(files)}" if files else f"SELECT NULL::VARCHAR AS {key} WHERE false"
 

@@ -18,7 +18,7 @@ from typing import IO, Any
 import duckdb
 
 from analysis.naming import PointError, Run, all_runs
-from analysis.output import _whole as whole_file
+from analysis.output import whole
 from analysis.store import SQL
 
 FOLDER = Path("outputs/traces")
@@ -109,7 +109,7 @@ def why_no_events(connection: duckdb.DuckDBPyConnection, run: Run) -> str:
 
 @contextmanager
 def _text_file(path: Path) -> Iterator[IO[str]]:
-    with whole_file(path) as draft:
+    with whole(path) as draft:
         if path.suffix == ".gz":
             with gzip.open(draft, "wt", encoding="utf-8", compresslevel=GZIP_LEVEL, newline="") as stream:
                 yield stream

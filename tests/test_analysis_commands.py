@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +13,10 @@ import polars as pl
 import pytest
 from given import write_store
 
-from analysis.__main__ import VIEWS, main
-from analysis.output import plain, short, write_table
+from analysis.__main__ import COMMANDS, NAMES, main, parser
+from analysis.commands import options
+from analysis.commands.views import VIEWS
+from analysis.output import FORMATS, plain, short, write_table
 from analysis.store import open_store
 
 ROOT = Path(__file__).parents[1]
@@ -110,8 +114,35 @@ def test_what_is_alike_is_said_once() -> None:
     assert terminal.getvalue().count("fp32") == 1
 
 
+def test_a_table_too_wide_for_the_terminal_becomes_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a narrow terminal a row is lines of column and value, without those that it lacks."""
+    monkeypatch.setenv("COLUMNS", "30")
+    terminal = Terminal()
+    write_table(["a_long_name", "b_long_name", "c_long_name"], iter([(1, None, "x"), (2, 3, "y")]), terminal)
+    lines = [line.split() for line in terminal.getvalue().splitlines()]
+    assert [line[:2] for line in lines] == [
+        ["row", "1"],
+        ["a_long_name", "1"],
+        ["c_long_name", "x"],
+        ["row", "2"],
+        ["a_long_name", "2"],
+        ["b_long_name", "3"],
+        ["c_long_name", "y"],
+    ]
+    assert max(map(len, terminal.getvalue().splitlines())) <= 30
+
+
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With NO_COLOR a terminal gets no colours."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    terminal = Terminal()
+    write_table(["a"], iter([(1,), (2,)]), terminal)
+    assert not re.search(r"\x1b\[[0-9;]*(3|4|9|10)[0-9](;|m)", terminal.getvalue())
+
+
 def test_numbers_are_never_cut() -> None:
-    """Where the terminal is too narrow its own line breaks are better than a cut number."""
+    """However narrow the terminal, a number is shown whole."""
     terminal = Terminal()
     write_table(
         [f"column_{place}" for place in range(20)], iter([(1234567 + place,) * 20 for place in range(2)]), terminal
@@ -210,7 +241,7 @@ def test_missing_store_and_wrong_usage_end_with_1(tmp_path: Path, capsys: pytest
     """Nothing could be done: one sentence on stderr, and 1."""
     assert main(["bounds", "--store", str(tmp_path / "nowhere")]) == 1
     assert "there is no store at" in capsys.readouterr().err
-    for wrong in (["bound"], [], ["bounds", "--format", "xml"]):
+    for wrong in (["bound"], ["bounds", "--format", "xml"], ["trace"]):
         with pytest.raises(SystemExit) as ended:
             main(wrong)
         assert ended.value.code == 1
@@ -223,7 +254,71 @@ def test_help_needs_no_store(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     assert ended.value.code == 0
     printed = capsys.readouterr().out
-    assert all(name in printed for name in (*VIEWS, "sql", "report"))
+    assert all(f"\n  {name} " in printed and told in printed for name, (_, told) in NAMES.items())
+    assert [line for line in printed.splitlines() if line.endswith(":")] == [
+        f"{group}:" for group in (*COMMANDS, "options")
+    ]
+
+
+def test_no_command_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a command nothing can be done: the list is printed, and the exit code is 1."""
+    assert main([]) == 1
+    assert "verdicts:\n  bounds " in capsys.readouterr().out
+
+
+def test_a_wrong_name_is_told_its_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    """A slip of the finger costs no look at the help."""
+    with pytest.raises(SystemExit):
+        main(["crosover"])
+    assert "there is no command 'crosover'; nearest: crossovers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_has_help_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """--help ends with command lines to copy, each of this command."""
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"usage: python -m analysis {name} ")
+    lines = printed.partition("example")[2].splitlines()[1:]
+    assert 1 <= len(lines) <= 3
+    assert all(line.startswith(f"  python -m analysis {name}") for line in lines)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_example_works(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What a help shows runs as it stands, in a folder that holds docs/, and prints something or writes its file."""
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    monkeypatch.chdir(tmp_path)
+    for example in examples(name):
+        words, _, redirected = example.partition(" > ")
+        assert main(shlex.split(words)[3:]) == 0
+        printed = capfd.readouterr().out
+        assert printed.strip() or any(path.name != "docs" for path in tmp_path.iterdir())
+        assert not redirected or printed.count("\n") > 1
+
+
+def examples(name: str) -> list[str]:
+    """The command lines that the help of a command shows."""
+    top = parser([name])
+    assert top._subparsers is not None
+    [commands] = [action.choices for action in top._subparsers._group_actions if isinstance(action.choices, dict)]
+    return [line.strip() for line in commands[name].epilog.splitlines()[1:]]
+
+
+def test_help_imports_no_duckdb() -> None:
+    """The list of commands comes at once: what takes long to import is left to those who need it."""
+    code = "import analysis.__main__ as a, sys; a.parser([]).format_help(); sys.exit(bool({'duckdb', 'polars', 'rich', "
+    code += "'altair'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+def test_formats_are_those_of_the_output() -> None:
+    """The command line offers what the output can write; it lists them anew so as not to import it."""
+    assert (*FORMATS, "parquet") == options.FORMATS
 
 
 def test_a_closed_pipe_is_no_error(store: str) -> None:
@@ -290,6 +385,67 @@ def test_sql_only_reads(store: str, query: str, tmp_path: Path, capsys: pytest.C
     assert not file.exists()
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (
+            "SELECT size FROM bond",
+            'Did you mean "bounds"? In line 1: SELECT size FROM bond (python -m analysis describe',
+        ),
+        ("SELECT\n  sise\nFROM bounds", "In line 2: sise (python -m analysis describe RELATION lists its columns)"),
+        ("FROM bounds WHERE", "Parser Error"),
+        ("PIVOT bounds ON compile USING count(*)", "a PIVOT must name its columns"),
+    ],
+)
+def test_a_wrong_query_is_one_helpful_line(
+    store: str, query: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What DuckDB proposes, the line of the query, and the command that lists what there is."""
+    assert main(["sql", query, "--store", store]) == 1
+    printed = capsys.readouterr().err
+    assert told in printed
+    assert printed.count("\n") == 1
+
+
+def test_a_pivot_with_named_columns_is_a_query(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """PIVOT reads as well, where it need not look at the data before."""
+    query = "PIVOT bounds ON compile IN ('false') USING count(*) GROUP BY workload"
+    assert main(["sql", query, "--store", store, "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "workload,false\nmatmul_add,3\n"
+
+
+COMMENTED = "-- the smallest\nSELECT min(size) AS size /* of all */\nFROM bounds; -- done\n"
+
+
+def test_sql_from_a_file_and_from_stdin(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """-f FILE and - read the query; comments and the semicolon at its end are no second statement."""
+    file = tmp_path / "query.sql"
+    file.write_text(COMMENTED)
+    assert main(["sql", "-f", str(file), "--store", store]) == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO(COMMENTED))
+    assert main(["sql", "-", "--store", store]) == 0
+    for format in ("csv", "json", "parquet"):
+        out = str(tmp_path / f"rows.{format}")
+        assert main(["sql", COMMENTED, "--store", store, "--format", format, "-o", out]) == 0
+    assert capsys.readouterr().out == "size\n64\n" * 2
+
+
+def test_sql_takes_one_query(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """None, two, or a file that is none: one sentence that says what is allowed."""
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    for words, told in (
+        ([], "takes one query: QUERY in quotes, -f FILE, or - for what stdin says"),
+        (["FROM runs", "-f", "x.sql"], "takes one query"),
+        (["-f", str(tmp_path / "none.sql")], "none.sql cannot be read: No such file or directory"),
+        (["-f", str(tmp_path / "binary")], "is no text in UTF-8"),
+    ):
+        assert main(["sql", *words, "--store", store]) == 1
+        printed = capsys.readouterr().err
+        assert told in printed and printed.count("\n") == 1
+
+
 @pytest.mark.parametrize("query", ["FROM runs", "WITH a AS (SELECT 1) FROM a", "DESCRIBE runs", "SUMMARIZE runs"])
 def test_sql_reads_in_every_way(store: str, query: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every statement that reads is a query."""
@@ -324,3 +480,47 @@ def test_times_beyond_measure_are_no_crash(tmp_path: Path, capsys: pytest.Captur
     assert main(["law", "--store", folder]) in (0, 2)
     assert "nan" not in capsys.readouterr().out
     assert main(["report", "--store", folder, "-o", str(tmp_path / "report.html")]) == 0
+
+
+GRID = [
+    {"size": size, "compile": compile, "wall_us": 18, "issue_us": 18, "device_us": device}
+    for compile in ("false", "true")
+    for size, device in ((64, 5), (128, 36))
+]
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store of two sizes, eager and compiled; the small eager point was measured twice."""
+    runs = [*GRID, {**GRID[0], "issue_us": 19}]
+    return str(write_store(tmp_path_factory.mktemp("grid"), runs=runs))
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        (["bounds", "size=64"], 2),
+        (["bounds", "size=64 compile=false"], 1),
+        (["points", "compile=true"], 2),
+        (["confidence", "size=128", "compile=true"], 1),
+        (["runs", "size=64", "compile=false"], 2),
+        (["axes", "size=128"], 2 * 7),
+        (["crossovers", "compile=true"], 1),
+    ],
+)
+def test_points_choose_the_rows_of_a_view(
+    grid: str, words: list[str], number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """POINT may name several points where a view has a row for each of them."""
+    assert main([*words, "--store", grid, "--format", "csv"]) == 0
+    assert len(list(csv.reader(io.StringIO(capsys.readouterr().out)))) - 1 == number
+
+
+def test_a_point_that_is_none_is_told_alike_everywhere(grid: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command that takes a POINT names the same candidates."""
+    commands = ("bounds", "runs", "kernels", "crossovers", "trace", "table", "code", "findings", "export")
+    for name in commands:
+        assert main([name, "size=63", "--store", grid]) == 1
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == len(commands) and len(set(errors)) == 1
+    assert "'size=63' names no point: there are " in errors[0]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from analysis import __main__ as analysis
+from analysis import store
 from analysis.store import open_store
 from runner.composition import compose
 from runner.plan import Plan
@@ -47,7 +48,7 @@ MEASURED = sorted(
 def one_store() -> Iterator[None]:
     """All commands ask one open store: opening it costs more than a query."""
     with pytest.MonkeyPatch.context() as patch, open_store(ROOT / "docs" / "results" / "h200_article") as connection:
-        patch.setattr(analysis, "open_store", lambda _: nullcontext(connection))
+        patch.setattr(store, "open_store", lambda _: nullcontext(connection))
         yield
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from analysis import __main__ as analysis
+from analysis import store
 from analysis.store import open_store
 
 ROOT = Path(__file__).parents[1]
@@ -21,8 +22,8 @@ STORE = "docs/results/h200_findings"
 def one_store() -> Iterator[None]:
     """All commands ask one open store, whose findings are made once."""
     with pytest.MonkeyPatch.context() as patch, open_store(ROOT / STORE, whole=True) as connection:
-        patch.setattr(analysis, "open_store", lambda _: nullcontext(connection))
-        patch.setattr(analysis, "add", lambda *_: None)
+        patch.setattr(store, "open_store", lambda _: nullcontext(connection))
+        patch.setattr(store, "add", lambda *_: None)
         yield
 
 

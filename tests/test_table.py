@@ -13,9 +13,9 @@ from given import Row, write_store
 from tabled import differences, ours, profiled, torchs
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
-from analysis import open_store
 from analysis.naming import PointError
 from analysis.output import OutputError
+from analysis.store import open_store
 from analysis.table import SORT_KEYS, in_words, prepare, write
 
 CPU = [ProfilerActivity.CPU]

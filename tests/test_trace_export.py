@@ -20,11 +20,11 @@ from given import EVENTS, Row, write_store
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from analysis import StoreError, open_store
 from analysis.__main__ import main
 from analysis.naming import Run, named_run
 from analysis.output import OutputError
 from analysis.perfetto import SITE, Server, by_hand, reason_not_to_open, show
+from analysis.store import StoreError, open_store
 from analysis.trace import export
 from runner.trace import Event, read_trace
 

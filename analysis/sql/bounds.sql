@@ -160,3 +160,10 @@ COMMENT ON COLUMN bounds.issue_us_low IS 'Low end of the 95 % interval of issue_
 COMMENT ON COLUMN bounds.issue_us_high IS 'High end of the 95 % interval of issue_us.';
 COMMENT ON COLUMN bounds.reason IS 'Why this bound, with the figures it rests on.';
 COMMENT ON COLUMN bounds.sentence IS 'The verdict as one English sentence.';
+COMMENT ON COLUMN bounds.runs IS 'Number of runs of the point in the environment.';
+COMMENT ON COLUMN bounds.ok_runs IS 'Number of its ok runs.';
+COMMENT ON COLUMN bounds.overhead_us IS
+    'Overhead of a step: issue_us, on the CPU floor_us; of an import the profiled host time over the usual inflation; us.';
+COMMENT ON COLUMN bounds.overhead_us_low IS 'Low end of overhead_us.';
+COMMENT ON COLUMN bounds.overhead_us_high IS 'High end of overhead_us.';
+COMMENT ON COLUMN bounds.bytes IS 'Bytes that the operations of a step move by the workload''s formula.';
