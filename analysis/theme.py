@@ -282,9 +282,7 @@ class SeriesNames:
         kinds = [
             [each for each, row in zip(params, rows, strict=True) if row.get("warmup") == kind] for kind in warmups
         ]
-        self._params = [
-            key for key in keys if any(len({json.dumps(each.get(key)) for each in kind}) > 1 for kind in kinds)
-        ]
+        self._params = [key for key in keys if any(len({_plain(each.get(key)) for each in kind}) > 1 for kind in kinds)]
 
     def __call__(self, row: Row) -> str:
         words = [

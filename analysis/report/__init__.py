@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from analysis.report.files import replace_file
 from analysis.report.page import page, specification
 from analysis.report.parts import Section
 from analysis.report.point import point_pages
-from analysis.report.points import points_of
+from analysis.report.points import Points, points_of
 from analysis.report.sections import names_of_environments, sections
 from analysis.report.series import series_of
 from analysis.report.tables import judged, read
@@ -47,15 +50,34 @@ def write_report(
     tables = read(connection)
     series = series_of(tables.crossovers, tables.bounds)
     runs = representative(connection, tables, series, most) if chosen is None else [run.run_id for run in chosen]
-    tables = judged(connection, tables, runs)
     places = names_of_environments(tables)
-    points = points_of(tables, places, runs)
-    keys = {row["run_id"]: key for row, key in zip(points.rows, points.columns["key"], strict=True)}
-    pages: dict[str, Any] = {keys[run]: each for run, each in point_pages(connection, runs).items() if run in keys}
-    # Checking every chart against the schema of Vega-Lite takes most of the time; the tests do it instead.
-    with debug_mode(False):
-        text = page(sections(tables, series, places), points, pages, bundle())
+    # DuckDB judges and reads events while Python draws. Checking every chart against the schema of Vega-Lite would take
+    # most of the time; the tests do it instead.
+    with _turns(), ThreadPoolExecutor(1) as pool, connection.cursor() as cursor, debug_mode(False):
+        found = pool.submit(judged, cursor, runs)
+        pages = pool.submit(point_pages, cursor, runs)
+        points = points_of(tables, places, runs)
+        drawn = sections(tables, series, places, found.result)
+        text = page(drawn, points, lambda: _by_key(points, pages.result()), bundle())
     return replace_file(Path(path), text.encode("utf-8", "replace"))
+
+
+@contextmanager
+def _turns() -> Iterator[None]:
+    """Let threads take turns ten times as often: one that asks DuckDB hundreds of small queries waits each time until
+    the other one, which computes, is made to let go."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(before / 10)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _by_key(points: Points, pages: Mapping[str, Any]) -> dict[str, Any]:
+    """Pages of runs by the keys of their points; a run that is not its point's latest has none."""
+    keys = {row["run_id"]: key for row, key in zip(points.rows, points.columns["key"], strict=True)}
+    return {keys[run]: each for run, each in pages.items() if run in keys}
 
 
 def write_charts(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:

@@ -15,7 +15,8 @@ from analysis.report.series import Series, reading_order
 from analysis.report.tables import Tables
 from analysis.theme import Row, SeriesNames
 
-MOST_CHARTS = 24
+MOST_CHARTS, FEW_CHARTS, MANY_SERIES = 24, 9, 200
+"""Series that get a chart of their own: fewer where there are so many that they would be a sample of them anyhow."""
 MOST_HELD = 12_000
 """Cells of a map, and series of the overview, that the page holds; it shows the first of those chosen."""
 MOST_SEARCHES = 6
@@ -107,7 +108,8 @@ def series_section(series: Sequence[Series], places: Places) -> Section:
         why = "No series has wall times at two values of an axis."
         return Section("series", title, [html.missing(why, f"python -m runner -m {SIZES}")])
     main = main_axis(drawable)
-    shown = sorted(drawable, key=lambda each: (each.axis != main, *_interest(each)))[:MOST_CHARTS]
+    most = MOST_CHARTS if len(drawable) <= MANY_SERIES else FEW_CHARTS
+    shown = sorted(drawable, key=lambda each: (each.axis != main, *_interest(each)))[:most]
     frame = charts.frame_for(len(shown))
     parts: list[Part] = [_series_reading(shown)]
     alike = grouped(drawable, _group)

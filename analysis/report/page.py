@@ -8,7 +8,7 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -27,12 +27,12 @@ SCRIPTS = ("core", "figures", "filters", "table", "timeline", "flame", "point", 
 STYLES = ("report", "point")
 
 
-def page(sections: Sequence[Section], points: Points, pages: Mapping[str, Any], bundle: str) -> str:
+def page(sections: Sequence[Section], points: Points, pages: Callable[[], Mapping[str, Any]], bundle: str) -> str:
     """The whole page.
 
-    Figures and tables are numbered in their order; the scripts fill the place of each number. pages: what the page of a
-    point shows, by the point's key (points.py); each is packed on its own, and unpacked when it is opened. bundle: the
-    script of Vega.
+    Figures and tables are numbered in their order; the scripts fill the place of each number. pages: gives what the
+    page of a point shows, by the point's key (points.py), and is asked after all else; each is packed on its own, and
+    unpacked when it is opened. bundle: the script of Vega.
     """
     writer = _Writer(points)
     body = "\n".join(writer.section(section) for section in sections)
@@ -46,7 +46,7 @@ def page(sections: Sequence[Section], points: Points, pages: Mapping[str, Any], 
             "bounds": bounds_as_data(),
         },
         "facets": points.facets,
-        "pages": {key: _packed(each) for key, each in pages.items()},
+        "pages": {key: _packed(each) for key, each in pages().items()},
     }
     return Template(_resource("template.html")).substitute(
         policy=_policy(style, scripts),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from analysis import theme
 from analysis.report import html
 from analysis.report.parts import Column, PointTable, Section
-from analysis.report.tables import Tables
+from analysis.report.tables import Found, Tables
 from analysis.rules import SEVERITIES
 from analysis.theme import Row
 
@@ -48,14 +48,14 @@ QUALITY_READING = (
 )
 
 
-def quality_section(tables: Tables) -> Section:
+def quality_section(found: Found) -> Section:
     """Every rule on the quality of data that fired, with the points it fired on."""
     title = "How far the data can be trusted"
-    found = [row for row in tables.findings if row["topic"] == DATA or row["severity"] == MISLEADS]
-    if not found:
+    rules = [row for row in found.rules if row["topic"] == DATA or row["severity"] == MISLEADS]
+    if not rules:
         words = "Nothing was seen that speaks against the figures: no busy host, lowered clock or incomplete trace."
         return Section("quality", title, [html.paragraph(words, "none")])
-    return Section("quality", title, [html.paragraph(QUALITY_READING, "reading"), _rules_table(found, title)])
+    return Section("quality", title, [html.paragraph(QUALITY_READING, "reading"), _rules_table(rules, title)])
 
 
 FINDINGS_READING = (
@@ -64,17 +64,17 @@ FINDINGS_READING = (
 )
 
 
-def findings_section(tables: Tables) -> Section:
+def findings_section(found: Found) -> Section:
     """What the rules found, the most costly first."""
     title = "What the traces tell"
-    found = [row for row in tables.findings if row["topic"] != DATA and row["severity"] != MISLEADS]
-    if not found:
+    rules = [row for row in found.rules if row["topic"] != DATA and row["severity"] != MISLEADS]
+    if not rules:
         why = "No profile was kept, or no rule found anything in it."
         return Section("findings", title, [html.missing(why, "python -m analysis findings")])
     ordered = sorted(
-        found, key=lambda row: (SEVERITIES.index(row["severity"]), -(row["best_gain"] or 0), -row["points"])
+        rules, key=lambda row: (SEVERITIES.index(row["severity"]), -(row["best_gain"] or 0), -row["points"])
     )
-    asked = [html.paragraph(tables.findings_reason, "note")] if tables.findings_reason else []
+    asked = [html.paragraph(found.reason, "note")] if found.reason else []
     words = html.paragraph(FINDINGS_READING, "reading")
     return Section("findings", title, [words, *asked, _rules_table(ordered, title)])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from analysis import theme
 from analysis.report import html, imports
@@ -14,16 +14,18 @@ from analysis.report.parts import Column, PointTable, Section
 from analysis.report.quality import failed_section, findings_section, quality_section, unmeasured
 from analysis.report.roofs import roofline_section
 from analysis.report.series import Series
-from analysis.report.tables import Tables
+from analysis.report.tables import Found, Tables
 from analysis.theme import Row
 
 MOST_ROWS = 1000
 ALL_IMPORTS = "python -m analysis audits --format csv"
 
 
-def sections(tables: Tables, series: Sequence[Series], places: Places) -> list[Section]:
+def sections(
+    tables: Tables, series: Sequence[Series], places: Places, found: Callable[[], Found] = Found
+) -> list[Section]:
     """Every section of the report, each with its content or with the reason why there is none. series: of the tables
-    (`series_of`); places: names of environments.
+    (`series_of`); places: names of environments; found: gives what the rules found, and is asked after all else.
 
     Where nothing but traces was imported, what only a sweep can fill is left out.
     """
@@ -33,10 +35,10 @@ def sections(tables: Tables, series: Sequence[Series], places: Places) -> list[S
         answer_section(tables, series, places),
         *swept,
         *traces,
-        findings_section(tables),
+        findings_section(found()),
         _points(tables),
         *([] if tables.only_imports and not unmeasured(tables) else [failed_section(tables)]),
-        quality_section(tables),
+        quality_section(found()),
         environment_section(tables, places),
     ]
 

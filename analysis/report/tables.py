@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import duckdb
 
@@ -95,8 +95,7 @@ GROUP BY point_id, environment_id
 class Tables:
     """Rows of the relations of the same names; first_steps: raw samples of cold points, with the axes of their run;
     imports: imported traces, with what bounds, audits, steps and gaps say of each; sweeps: one row a sweep;
-    sweeps_of_points: the sweeps of each point; findings: a row a rule that fired; findings_reason: why fewer runs were
-    judged than there are."""
+    sweeps_of_points: the sweeps of each point."""
 
     bounds: Rows
     crossovers: Rows
@@ -110,8 +109,6 @@ class Tables:
     sweeps_of_points: Rows = ()
     roofline: Rows = ()
     pairs: Rows = ()
-    findings: Rows = ()
-    findings_reason: str | None = None
 
     @property
     def only_imports(self) -> bool:
@@ -165,24 +162,33 @@ ORDER BY NOT coalesce(host_contended, false) AND NOT coalesce(trace_incomplete, 
     run_id
 LIMIT ?
 """
-MOST_JUDGED = 1_000
-"""Runs that the rules are asked of, which takes a second for a thousand; of more, those in doubt come first."""
+MOST_JUDGED, FEW_JUDGED = 1_000, 300
+"""Points up to which the rules are asked of all; of more they are asked of so few, those in doubt first."""
 
 
-def judged(connection: duckdb.DuckDBPyConnection, tables: Tables, runs: Sequence[str]) -> Tables:
-    """The tables with what the rules find: in these runs, and in as many others as a report waits for.
+@dataclass(frozen=True)
+class Found:
+    """What the rules found: a row a rule that fired; reason: why fewer runs were judged than there are."""
+
+    rules: Rows = ()
+    reason: str | None = None
+
+
+def judged(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> Found:
+    """What the rules find in these runs, and in as many others as a report waits for.
 
     Makes table `findings` of the connection.
     """
-    held = len(tables.bounds)
-    doubted = [row[0] for row in connection.execute(_IN_DOUBT, [MOST_JUDGED]).fetchall()]
+    held = connection.execute("SELECT count(*) FROM bounds").fetchall()[0][0]
+    others = MOST_JUDGED if held <= MOST_JUDGED else FEW_JUDGED
+    doubted = [row[0] for row in connection.execute(_IN_DOUBT, [others]).fetchall()]
     asked = list(dict.fromkeys([*runs, *doubted]))
     judge(connection, asked, outcomes=False)
     reason = (
         f"Of {held:,} points the rules were asked of {len(asked):,}: those with a page here, then those whose data is "
         "in doubt; python -m analysis findings asks them of all."
     )
-    return replace(tables, findings=_rows(connection, _FINDINGS), findings_reason=reason if len(asked) < held else None)
+    return Found(_rows(connection, _FINDINGS), reason if len(asked) < held else None)
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> Rows:
