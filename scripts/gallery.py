@@ -113,11 +113,10 @@ PICTURES: dict[str, tuple[Path, Literal["light", "dark"], Callable[[Page, Path],
     "h200": (H200, "light", eager_and_compiled),
     "report": (H200, "light", overview),
     "report-grid": (H200, "light", plots("series", 0)),
-    "report-map": (H200, "light", plots("map", 0)),
     "report-roofline": (H200, "dark", plots("roofline", 0)),
     "report-pairs": (H200, "light", plots("pairs", 0, 1, 2, 3)),
-    "report-point": (FINDINGS, "light", point(0, 1)),
-    "report-findings": (FINDINGS, "light", point(3, 4)),
+    "report-point": (FINDINGS, "light", point(0, 0)),
+    "report-findings": (FINDINGS, "light", point(4, 4)),
     "report-timeline": (FINDINGS, "dark", point(6, 7)),
 }
 """Name of the file -> the store, by day or by night, and what is taken of its report."""
