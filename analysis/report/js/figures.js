@@ -1,6 +1,7 @@
 // Charts: each is drawn from its specification with the rows of the points that are chosen, those in view first.
 
 const FIGURE_OPTIONS = { actions: false, ast: true, defaultStyle: false, mode: "vega-lite", renderer: "svg", tooltip: figureTip };
+const FIGURE_SHRUNK = 1.3;
 const figureList = [];
 let figuresBusy = false;
 
@@ -83,6 +84,13 @@ async function figureDraw(figure, chosen, version) {
   const result = await vegaEmbed(figure.plot, { ...spec, datasets: figureRows(figure, chosen) }, FIGURE_OPTIONS);
   figure.view = result.view;
   figure.plot.style.minHeight = "";
+  figureWiden(figure);
+}
+
+// What would be shrunk until it cannot be read scrolls sideways instead.
+function figureWiden(figure) {
+  const width = Number(figure.plot.querySelector("svg")?.getAttribute("width"));
+  figure.target.classList.toggle("wide", width > FIGURE_SHRUNK * figure.target.parentElement.clientWidth);
 }
 
 function figureDistance(figure) {
