@@ -312,11 +312,11 @@ def _bound_colour(rows: Sequence[Row], symbol: str) -> alt.Color:
     return alt.Color("key:N", scale=scale, legend=legend)
 
 
-def crossings(crossings: Sequence[Row], axis: str, name: Name) -> Chart:
+def crossings(crossings: Sequence[Row], axis: str, name: Name, unstated: int = 0) -> Chart:
     """Where every series crosses: a dot for a value, a bar for its interval or bracket, an arrow for beyond the range.
 
     crossings: rows of `crossovers` over one axis (status, value, low, high, text), each with `p`, the `theme.point_key`
-    of one of its points.
+    of one of its points. unstated: series that are left out, since nothing can be said of their crossing.
     """
     rows = [_crossing_row(crossing, name) for crossing in crossings]
     ends = [end for row in rows for end in (row["low"], row["high"], row["value"]) if end is not None]
@@ -339,6 +339,7 @@ def crossings(crossings: Sequence[Row], axis: str, name: Name) -> Chart:
     across, beyond = x.channel(alt.X, "from"), alt.XValue(LARGE.width - 330 + 4)
     crossing = sum(row["kind"] == "crosses" for row in rows)
     said = f"{theme.plural(len(rows), 'series')}; {crossing} cross in the range measured"
+    said += f"; of {unstated} more no crossing can be stated" if unstated else ""
     return alt.layer(
         says.encode(x=beyond, text=alt.Text("label:N")),  # first: the order of its rows is that of the axis
         bars.encode(x=across, x2=alt.X2("to:Q")),

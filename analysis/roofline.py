@@ -34,9 +34,10 @@ ABOVE_A_ROOF = 1.05
 
 ROOFLINE_READING = (
     "Both scales are logarithmic. The rising lines are what the measured memory roofs allow, the level ones the "
-    "measured FLOP/s of each number format: no point can lie above the lower of the two at its place, and the distance "
-    "to it is what a better kernel could gain. A thin line joins a series as its size grows, its markers growing with "
-    "it. Rates are those of the work alone: where the overhead binds, a step reaches less."
+    "measured FLOP/s of each number format. The distance to the lower of the two at its place is what a better kernel "
+    "could gain; a point above it (its data stays in a cache, or a roof was measured too low) says so on hover. A thin "
+    "line joins a series as its size grows, its markers growing with it. Rates are those of the work alone: where the "
+    "overhead binds, a step reaches less."
 )
 ROOFLINE_SQL = "FROM roofline ORDER BY environment_id, series, size"
 FUSION_READING = (

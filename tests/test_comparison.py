@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shlex
+import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -400,7 +401,8 @@ def test_bounds_and_crossovers_move(tmp_path: Path) -> None:
     assert (crossing["verdict"], crossing["a_text"], crossing["b_text"]) == (
         "HIGHER", "640 (512 to 1024)", "1920 (1024 to 2048)"
     )  # fmt: skip
-    for a_side, b_side, verdict, code in ((pair.b, pair.a, "LOWER", 3), (pair.a, pair.a, "SAME", 0)):
+    copy = shutil.copy(pair.a, tmp_path / "copy.parquet")
+    for a_side, b_side, verdict, code in ((pair.b, pair.a, "LOWER", 3), (pair.a, str(copy), "SAME", 0)):
         other = Pair(pair.store, a_side, b_side)
         assert other.rows("moved_crossovers")[0]["verdict"] == verdict
         assert other.run("--fail-on", "crossover") == code
@@ -570,3 +572,20 @@ def test_no_column_lacks_a_comment(slower: Pair, tmp_path: Path) -> None:
         write_side(named_side(A, slower.store, held), held, tmp_path / "x.parquet")
         gaps += held.connection(slower.store).execute(f"FROM {query}").fetchall()
     assert [gap for gap in gaps if gap[0] in public] == []
+
+
+def test_one_side_named_twice_is_refused(tmp_path: Path) -> None:
+    """A comparison with itself would never fail: two names of the same runs are an error, also in a copy of a store."""
+    store = two_sweeps(tmp_path, swept("b"))
+    copy = shutil.copytree(store, tmp_path / "copy")
+    for b in (store, copy):
+        with pytest.raises(SideError, match="are the same runs: name two sides"):
+            Pair(store, str(store), str(b)).run()
+
+
+def test_nothing_in_common_cannot_pass(tmp_path: Path) -> None:
+    """Where no point lies on both sides a condition has nothing to judge, and that is no success."""
+    store = two_sweeps(tmp_path, [{**row, "dtype": "bf16"} for row in swept("b")])
+    assert Pair(store, A, B).run() == 0
+    with pytest.raises(SideError, match="no point was measured on both sides"):
+        Pair(store, A, B).run("--fail-on", "slower")

@@ -7,6 +7,8 @@ import gzip
 import hashlib
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
@@ -17,8 +19,10 @@ import pytest
 from duckdb import DuckDBPyConnection
 
 from analysis import marks, theme
+from analysis.naming import named_runs
 from analysis.report import chart_files, write_charts, write_report
 from analysis.report.answer import answer
+from analysis.report.chosen import representative
 from analysis.report.files import replace_file
 from analysis.report.imports import in_units
 from analysis.report.parts import Section
@@ -26,7 +30,7 @@ from analysis.report.sections import MOST_ROWS, names_of_environments, sections
 from analysis.report.series import Series, cold_points, series_of
 from analysis.report.tables import Tables, read
 from analysis.store import add, open_store
-from tests.figures import cold, h200_store, warm
+from tests.figures import ENVIRONMENT, cold, h200_store, warm
 from tests.given import write_store
 
 HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror=alert(1)>'
@@ -153,7 +157,7 @@ def test_the_answer_on_many_series_names_the_closest_looked_at() -> None:
     ]
     assert places == sorted(places)
     assert "batch 7" not in said
-    assert said.endswith("; 5 of 5 series cross in all.")
+    assert said.endswith("; 5 of 5 series over size cross in all.")
 
 
 def test_the_answer_without_a_value_gives_the_bracket() -> None:
@@ -510,7 +514,7 @@ def traces_page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def trace_row(page: str, workload: str) -> list[str]:
     """The cells of a trace in the table of imported traces, as text."""
-    rows = re.findall(r"<tr>.*?</tr>", section(page, "imports"), re.DOTALL)[1:]
+    rows = re.findall(r"<tr[^>]*>.*?</tr>", section(page, "imports"), re.DOTALL)[1:]
     cells = [[words(cell) for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)] for row in rows]
     (row,) = [row for row in cells if row[0].split()[0] == workload]
     return row
@@ -600,7 +604,7 @@ def test_imported_traces_beyond_the_limit_are_counted() -> None:
     found = sections_of(Tables(rows, (), (), (), (), (), (), imports=rows))
     (shown,) = [each for each in found if each.anchor == "imports"]
     markup = "".join(part for part in shown.parts if isinstance(part, str))
-    assert markup.count("<tr>") == MOST_ROWS + 1
+    assert markup.count("<tr data-point=") == MOST_ROWS
     assert "2 more traces are not shown here; python -m analysis audits --format csv lists all." in words(markup)
 
 
@@ -628,3 +632,71 @@ def test_hostile_text_of_a_trace_stays_text(tmp_path: Path) -> None:
 def test_times_of_a_sentence_are_shown_in_units_that_read_well(told: str, shown: str) -> None:
     """Microseconds become milliseconds or seconds; what only looks like a time is left alone."""
     assert in_units(told) == shown
+
+
+# --- what may come ----------------------------------------------------------------------------------------------------
+
+
+def test_characters_that_xml_cannot_hold_end_no_picture(tmp_path: Path) -> None:
+    """One of them in a name would end the whole process; it is replaced, and every chart is written."""
+    runs = [warm(*each, workload="a\x00b\x1b") for each in ((64, 18, 18, 5), (4096, 220, 20, 220))]
+    script = "import sys; from analysis.report import write_charts; from analysis.store import open_store; "
+    script += "print(len(write_charts(open_store(sys.argv[1]), __import__('pathlib').Path(sys.argv[2]))))"
+    store = write_store(tmp_path / "store", runs=runs, environments=[ENVIRONMENT])
+    command = [sys.executable, "-c", script, str(store), str(tmp_path / "charts")]
+    found = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True)
+    assert int(found.stdout) >= 8
+
+
+def test_marks_that_turn_text_are_shown(tmp_path: Path) -> None:
+    """A name with a right-to-left override would turn the words behind it."""
+    runs = [warm(*each, environment_id="\u202ex") for each in ((64, 18, 18, 5), (4096, 220, 20, 220))]
+    page = page_of(tmp_path, runs=runs)
+    assert "\u202e" not in page
+    assert "\\u202ex" in words(section(page, "answer"))
+
+
+def test_a_point_is_told_by_its_latest_run_whichever_is_chosen(tmp_path: Path) -> None:
+    """Who names an older run of a point gets the page of the point."""
+    events = [*profiled_steps("r1", 100, 50, steps=2), *profiled_steps("r2", 100, 50, steps=2)]
+    runs = [warm(64, 18, 18, 5, run_id=run, point_id="p") for run in ("r1", "r2")]
+    with open_store(write_store(tmp_path / "store", runs=runs, events=events)) as connection:
+        chosen = named_runs(connection, "r1")
+        page = write_report(connection, tmp_path / "report.html", chosen).read_text()
+    assert list(data_of(page)["pages"]) == ["p"]
+
+
+def test_times_beyond_reckoning_cost_a_page_and_no_report(tmp_path: Path) -> None:
+    """Events whose times cannot be subtracted: the other points keep their pages."""
+    places = (-(10**18), 0, 2**62)
+    far = [event | {"ts_ns": place} for event, place in zip(profiled_steps("odd", 1, 1, 1), places, strict=True)]
+    runs = [warm(64, 18, 18, 5, run_id=name, point_id=name) for name in ("odd", "plain")]
+    page = page_of(tmp_path, runs=runs, events=[*far, *profiled_steps("plain", 100, 50, steps=3)])
+    assert "plain" in data_of(page)["pages"]
+    assert len(point_rows(page, "All points")) == 2
+
+
+def test_the_answers_of_many_environments_are_folded(tmp_path: Path) -> None:
+    """The first stand open, all others in one fold."""
+    runs = [
+        warm(*each, environment_id=f"e{place}") for place in range(9) for each in ((64, 18, 18, 5), (128, 18, 18, 7))
+    ]
+    markup = section(page_of(tmp_path, runs=runs), "answer")
+    opened, folded = markup.split("<details><summary>The answers", 1)
+    assert opened.count('<p class="answer') == 4
+    assert folded.count('<p class="answer') == 5
+
+
+def test_points_of_many_kinds_get_a_page(tmp_path: Path) -> None:
+    """Beside the longest series each bound of each workload has one, although others have more points."""
+    runs = [warm(size, 18, 18, 5, run_id=f"a{size}") for size in (64, 128, 256, 512)]
+    runs += [warm(size, 20, 20, 6, workload="addmm", run_id=f"b{size}") for size in (64, 128)]
+    runs += [warm(4096, 220, 20, 220, workload="addmm", run_id="c")]
+    events = [event for run in runs for event in profiled_steps(run["run_id"], 100, 50, steps=1)]
+    with open_store(
+        write_store(tmp_path / "store", runs=runs, events=events, environments=[ENVIRONMENT])
+    ) as connection:
+        tables = read(connection)
+        found = representative(connection, tables, series_of(tables.crossovers, tables.bounds), 5)
+    assert {"c"} & set(found) and any(run.startswith("a") for run in found)
+    assert len(found) == 5

@@ -269,10 +269,11 @@ def test_wide_charts_are_drawn_narrower_on_a_phone(report: Opened) -> None:
 
 
 def test_the_page_prints(report: Opened) -> None:
-    """On paper the navigation and filters are gone and the charts remain."""
+    """On paper the navigation is gone, of the filters what they left is told, and the charts remain."""
     report.page.emulate_media(media="print")
     assert report.page.locator("nav").is_hidden()
-    assert report.page.locator("#filters").is_hidden()
+    assert report.page.locator("#filters input").is_hidden()
+    assert report.page.locator("#chosen").is_visible()
     assert report.page.locator("figure.chart svg").first.is_visible()
     report.page.emulate_media(media="screen")
 
@@ -364,6 +365,57 @@ def test_hostile_names_of_a_points_page_stay_text(traces: Opened) -> None:
     traces.page.go_back()
     assert traces.said == []
     assert all(request.startswith(traces.url) for request in traces.requests)
+
+
+def test_an_address_that_is_no_encoding_breaks_nothing(traces: Opened) -> None:
+    """A link that was cut in the middle of an escape shows the report."""
+    traces.page.goto("about:blank")
+    traces.page.goto(f"{traces.url}#point=%E0%A4%A")
+    traces.drawn()
+    assert traces.page.locator("main").is_visible()
+    assert traces.said == []
+
+
+def test_back_from_a_link_that_was_sent_leads_to_the_points(traces: Opened) -> None:
+    """Who comes by the address of a point has not seen the report: the way back is its table of points."""
+    traces.page.goto("about:blank")
+    traces.page.goto(f"{traces.url}#point=trace")
+    traces.page.wait_for_selector("#point[data-opened]")
+    traces.page.locator("#point .back").click()
+    traces.drawn()
+    traces.page.wait_for_timeout(1500)  # the window glides there
+    box = traces.page.locator("#points").bounding_box()
+    assert box is not None and abs(box["y"]) < 300
+
+
+def test_imported_traces_follow_the_filters(traces: Opened) -> None:
+    """Their table is no table of points, but its rows are."""
+    traces.page.goto(traces.url)
+    traces.drawn()
+    row = traces.page.locator("#imports tbody tr")
+    assert row.is_visible()
+    traces.choose("workload", "matmul_add")
+    assert row.is_hidden()
+    assert traces.page.locator("#words").is_visible()
+    traces.show_all()
+    assert row.is_visible()
+
+
+def test_values_that_would_leave_nothing_are_struck_out(report: Opened) -> None:
+    """Of cold points none has a bound: the bounds that others have are dimmed, not taken away."""
+    report.choose("warm-up", "cold")
+    struck = report.page.locator("#filters .values button.without").all_text_contents()
+    assert "overhead-bound" in struck and "cold" not in struck
+    report.show_all()
+    assert report.page.locator("#filters .values button.without").count() == 0
+
+
+def test_tiny_and_huge_times_do_not_stop_the_page(browser: Browser, tmp_path: Path) -> None:
+    """A time that no clock tells is written in powers of ten."""
+    runs = [warm(64, 1e-120, 1e-120, 1e-121), warm(128, 1e30, 18, 1e30)]
+    opened = Opened(browser, write_report(open_store(write_store(tmp_path / "s", runs=runs)), tmp_path / "r.html"))
+    assert opened.said == []
+    assert "1.00e−120 µs" in opened.page.locator("#points").inner_text()
 
 
 def test_an_address_of_no_point_shows_the_report(traces: Opened) -> None:

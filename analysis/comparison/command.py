@@ -11,7 +11,7 @@ from analysis.comparison.sides import Side, SideError, Stores, named_side, store
 from analysis.comparison.suspects import condition, failures, thresholds
 from analysis.comparison.words import in_words
 from analysis.output import FORMATS as POINT_FORMATS
-from analysis.output import OutputError
+from analysis.output import OutputError, printable, whole
 
 HELP = "two sweeps, stores, environments or baselines, or two profiled points, side by side"
 SIDE = (
@@ -58,12 +58,19 @@ def run(given: argparse.Namespace) -> int:
             return _compare_points(given, held)
         if (given.by in OF_POINTS and given.by not in TABLES) or given.shapes:
             raise OutputError(f"--by {' and '.join(OF_POINTS[:2])}, and --shapes, are for two points: A or B has many")
+        if a.is_same_as(b):
+            raise SideError(f"A ({printable(given.a)}) and B ({printable(given.b)}) are the same runs: name two sides")
         with comparison(a, b, held, limits) as connection:
             words = in_words(connection, a, b)
             if given.format != "markdown":
                 print("\n".join(words), file=sys.stdout if _on_stdout(given) else sys.stderr)
             write(connection, words, given.by, given.format, given.path)
             failed = failures(connection, conditions, b.store)
+            nothing = not connection.execute("SELECT count(*) FROM matched_points WHERE state = 'compared'").fetchall()[
+                0
+            ][0]
+    if nothing and conditions:
+        raise SideError("no point was measured on both sides, so that --fail-on has nothing to judge")
     if failed:
         sys.stdout.flush()
         print("\n".join(failed), file=sys.stderr)
@@ -76,15 +83,10 @@ def _save(side: Side, given: argparse.Namespace, held: Stores) -> int:
         raise OutputError("--save writes one side: leave B out")
     if side.baseline is not None:
         raise SideError(f"{side.label} is a baseline already")
-    draft = given.save.with_name(f".draft-{given.save.name}")
-    try:
-        given.save.parent.mkdir(parents=True, exist_ok=True)
+    if given.save.name == "":
+        raise OutputError("--save needs the name of a file; for example --save base.parquet")
+    with whole(given.save) as draft:
         write_side(side, held, draft)
-        draft.replace(given.save)
-    except OSError as error:
-        raise OutputError(f"{given.save} cannot be written: {error.strerror}") from error
-    finally:
-        draft.unlink(missing_ok=True)
     print(given.save)
     return WELL
 

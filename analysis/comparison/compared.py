@@ -11,7 +11,7 @@ import duckdb
 from analysis.comparison.sides import Side, SideError, Stores, make, write_side
 from analysis.comparison.significance import holm, tail
 from analysis.output import printable
-from analysis.store import SQL
+from analysis.store import SQL, first_line
 
 Row = dict[str, Any]
 
@@ -82,7 +82,11 @@ def compare(a: Path, b: Path, thresholds: Mapping[str, float] = THRESHOLDS) -> d
     connection.execute((SQL / "_macros.sql").read_text(encoding="utf-8"))
     for name, path in (("a", a), ("b", b)):
         _load(connection, name, path)
-    judge(connection, thresholds)
+    try:
+        judge(connection, thresholds)
+    except (duckdb.BinderException, duckdb.ConversionException, duckdb.CatalogException) as error:
+        told = f"{printable(str(a))} or {printable(str(b))} is no baseline as this program writes it"
+        raise SideError(f"{told}: {first_line(error)}; save it again with --save") from error
     return connection
 
 

@@ -58,6 +58,12 @@ class Side:
     point: bool = False
     imports: int = 0
 
+    def is_same_as(self, other: "Side") -> bool:
+        """Whether both are one file, or the same runs, be it in copies of a store."""
+        if self.baseline is not None or other.baseline is not None:
+            return self.baseline == other.baseline
+        return self.run_ids == other.run_ids
+
 
 @dataclass
 class Stores:
@@ -120,12 +126,19 @@ def named_side(text: str, store: Path, held: Stores) -> Side:
 
 def _place(text: str) -> tuple[Path | None, list[str]]:
     """The folder or file that the text begins with, and its other words."""
-    if text and Path(text).exists():
+    if text and _exists(text):
         return Path(text), []
     first, *rest = _BETWEEN_WORDS.split(text)
-    if rest and Path(first).exists():
+    if rest and _exists(first):
         return Path(first), rest
     return None, [first, *rest]
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # too long a name, or one that no file can have
+        return False
 
 
 def _looks_like_a_path(text: str) -> bool:

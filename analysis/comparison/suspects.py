@@ -104,13 +104,18 @@ def _moved(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     return rows_of(connection, "FROM moved_crossovers WHERE verdict IN ('HIGHER', 'LOWER')")
 
 
+def _one_line(command: str) -> str:
+    """A command that steers no terminal: what cannot be shown stands as the shell's $'...' writes it."""
+    return "".join(letter if letter.isprintable() else f"'$'\\x{ord(letter):02x}''" for letter in command)
+
+
 def _commands(connection: duckdb.DuckDBPyConnection, axes: Iterable[str], store: Path | None) -> list[str]:
     connection.execute("CREATE OR REPLACE TEMP TABLE _suspects AS SELECT unnest(?::VARCHAR[]) AS axes", [sorted(axes)])
     connection.execute("SET VARIABLE remeasure_store = ?", [None if store is None else str(store)])
     make(connection, "remeasure")
     rows = rows_of(connection, "FROM remeasure ORDER BY points DESC, command")
     more = len(rows) - MOST_COMMANDS
-    told = [f"  {row['command']}" for row in rows[:MOST_COMMANDS]]
+    told = [f"  {_one_line(row['command'])}" for row in rows[:MOST_COMMANDS]]
     if not told:
         return []
     return ["measure the suspects again:", *told, *([f"  and {more} commands more"] if more > 0 else [])]

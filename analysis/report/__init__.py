@@ -24,10 +24,10 @@ from analysis.report.point import point_pages
 from analysis.report.points import Points, points_of
 from analysis.report.sections import names_of_environments, sections
 from analysis.report.series import series_of
-from analysis.report.tables import judged, read
+from analysis.report.tables import Tables, judged, read
 
 DEFAULT_PATH = Path("outputs/report.html")
-MOST_PAGES = 12
+MOST_PAGES = 24
 """Points that get a page where nobody has chosen them."""
 
 
@@ -49,13 +49,13 @@ def write_report(
     bundle = begun()
     tables = read(connection)
     series = series_of(tables.crossovers, tables.bounds)
-    runs = representative(connection, tables, series, most) if chosen is None else [run.run_id for run in chosen]
+    runs = representative(connection, tables, series, most) if chosen is None else _latest(tables, chosen)
     places = names_of_environments(tables)
     # DuckDB judges and reads events while Python draws. Checking every chart against the schema of Vega-Lite would take
     # most of the time; the tests do it instead.
     with _turns(), ThreadPoolExecutor(1) as pool, connection.cursor() as cursor, debug_mode(False):
         found = pool.submit(judged, cursor, runs)
-        pages = pool.submit(point_pages, cursor, runs)
+        pages = pool.submit(_pages, cursor, runs)
         points = points_of(tables, places, runs)
         drawn = sections(tables, series, places, found.result)
         text = page(drawn, points, lambda: _by_key(points, pages.result()), bundle())
@@ -74,10 +74,26 @@ def _turns() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
+def _pages(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[str, Any]:
+    """What the pages of runs show; where numbers of one are beyond reckoning, it alone has none."""
+    try:
+        return point_pages(connection, runs)
+    except duckdb.Error:
+        if len(runs) == 1:
+            return {}
+        return {run: page for each in runs for run, page in _pages(connection, [each]).items()}
+
+
 def _by_key(points: Points, pages: Mapping[str, Any]) -> dict[str, Any]:
-    """Pages of runs by the keys of their points; a run that is not its point's latest has none."""
+    """Pages of runs by the keys of their points."""
     keys = {row["run_id"]: key for row, key in zip(points.rows, points.columns["key"], strict=True)}
     return {keys[run]: each for run, each in pages.items() if run in keys}
+
+
+def _latest(tables: Tables, chosen: Sequence[Run]) -> list[str]:
+    """The runs that stand for the points of those chosen: a report tells of a point what its latest good run says."""
+    of = {(row["point_id"], row["environment_id"]): str(row["run_id"]) for row in tables.bounds}
+    return list(dict.fromkeys(of.get((run.point_id, run.environment_id), run.run_id) for run in chosen))
 
 
 def write_charts(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
@@ -92,10 +108,22 @@ def write_charts(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
     written = []
     with debug_mode(False):
         for stem, spec in chart_files(found):
-            svg = vl_convert.vegalite_to_svg(spec)
+            svg = vl_convert.vegalite_to_svg(_for_xml(spec))
             for suffix, content in ((".svg", svg.encode()), (".png", vl_convert.svg_to_png(svg, scale=2.0))):
                 written.append(replace_file(folder / f"{stem}{suffix}", content))
     return written
+
+
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _for_xml(value: Any) -> Any:
+    """A specification without the characters that XML cannot hold: one of them would end the process that draws."""
+    if isinstance(value, dict):
+        return {_for_xml(key): _for_xml(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_for_xml(each) for each in value]
+    return _NO_XML.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def chart_files(found: Sequence[Section]) -> list[tuple[str, dict[str, Any]]]:

@@ -54,7 +54,8 @@ def _crossing_sentence(crossing: Sequence[Series], total: int, name: SeriesNames
     clauses = theme.listed([f"{_where(each)} for {_plain(name(each.crossing))}" for each in ordered])
     if len(crossing) <= MOST_NAMED:
         return f"On {place} the overhead stops binding {clauses}."
-    return f"On {place} the overhead stops binding {clauses}; {len(crossing)} of {total} series cross in all."
+    over = f"over {crossing[0].crossing['axis']} "
+    return f"On {place} the overhead stops binding {clauses}; {len(crossing)} of {total} series {over}cross in all."
 
 
 def _where(series: Series) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, zip_longest
 
@@ -18,17 +18,37 @@ from analysis.theme import Row
 def representative(
     connection: duckdb.DuckDBPyConnection, tables: Tables, found: Sequence[Series], most: int
 ) -> list[str]:
-    """Run ids of up to `most` points with events: of the first series those beside the crossing and at the ends, then
-    one of every other series, one side of the crossing in turn; among them the imported traces, most idle time first.
+    """Run ids of up to `most` points with events.
+
+    Of the first series those beside the crossing and at the ends; then one of every bound of every workload, and the
+    imported traces, most idle time first; then one of every other series, one side of the crossing in turn.
     """
-    series = _ordered(found)
-    traces = [str(row["run_id"]) for row in ordered(tables.imports)] if tables.imports else []
-    told = [_telling(each) for each in series]
+    told = [_telling(each) for each in _ordered(found)]
     others = zip_longest(*(runs if place % 2 else runs[1:] + runs[:1] for place, runs in enumerate(told[WHOLE:])))
+    traces = [str(row["run_id"]) for row in ordered(tables.imports)] if tables.imports else []
+    kinds = _one_of_each(tables.bounds)
     rest = [str(row["run_id"]) for row in sorted(tables.bounds, key=reading_order)]
-    swept = [*chain(*told[:WHOLE]), *(run for turn in others for run in turn if run is not None)]
-    told_first = list(dict.fromkeys(chain(_woven(swept, traces), rest)))
-    return list(islice(_with_events(connection, told_first), most))
+    swept = (run for turn in others for run in turn if run is not None)
+    wanted = dict.fromkeys(chain(*told[:WHOLE], _woven(kinds, traces), swept, rest))
+    return list(islice(_with_events(connection, list(wanted)), most))
+
+
+def _woven(*lists: Sequence[str]) -> Iterator[str]:
+    for turn in zip_longest(*lists):
+        yield from (each for each in turn if each is not None)
+
+
+def _one_of_each(bounds: Sequence[Row]) -> list[str]:
+    """The middle point, in the order of reading, of every bound of every workload; bounds in turn."""
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in sorted(bounds, key=reading_order):
+        if row.get("status") == "ok":
+            groups[str(row["workload"]), str(row.get("bound"))].append(row)
+    middles = {kind: str(rows[len(rows) // 2]["run_id"]) for kind, rows in groups.items()}
+    by_bound: dict[str, list[str]] = defaultdict(list)
+    for (_, bound), run in middles.items():
+        by_bound[bound].append(run)
+    return list(_woven(*by_bound.values()))
 
 
 WHOLE = 2
@@ -54,11 +74,6 @@ def _with_events(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> 
 
 
 LOOKED_UP = 200
-
-
-def _woven(*lists: Iterator[str] | Sequence[str]) -> Iterator[str]:
-    for turn in zip_longest(*lists):
-        yield from (each for each in turn if each is not None)
 
 
 def _telling(series: Series) -> list[str]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
 from analysis import theme
+
+_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Marks that turn the direction of text would turn the words around a name as well: they are shown, not obeyed."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class Cell:
 
 def text(value: object) -> str:
     """A value as text of the page, whatever characters it holds."""
-    return escape(str(value))
+    return escape(_TURNS.sub(lambda mark: f"\\u{ord(mark[0]):04x}", str(value)))
 
 
 def code(value: object) -> str:
@@ -66,11 +70,17 @@ def figure(value: float | int | None, shown: str | None = None) -> Cell:
     return Cell(text(theme.number(value) if shown is None else shown), value, True)
 
 
-def table(label: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """A sortable table that scrolls sideways where the page is narrow."""
+def table(
+    label: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]], points: Sequence[object] | None = None
+) -> str:
+    """A sortable table that scrolls sideways where the page is narrow. points: the id of each row's point, by which the
+    page's filters choose rows; None for a table that does not follow them."""
     numbers = [bool(rows) and rows[0][place].is_number for place in range(len(heads))]
     head = "".join(_head(name, number) for name, number in zip(heads, numbers, strict=True))
-    body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in rows)
+    starts = ["<tr>" for _ in rows] if points is None else [f'<tr data-point="{text(point)}">' for point in points]
+    body = "".join(
+        f"{start}{''.join(_cell(cell) for cell in row)}</tr>" for start, row in zip(starts, rows, strict=True)
+    )
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{text(label)}"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"

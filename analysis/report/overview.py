@@ -20,6 +20,8 @@ MOST_CHARTS, FEW_CHARTS, MANY_SERIES = 24, 9, 200
 MOST_HELD = 12_000
 """Cells of a map, and series of the overview, that the page holds; it shows the first of those chosen."""
 MOST_SEARCHES = 6
+MOST_ANSWERS = 4
+"""Paragraphs of answers that stand open; those of further environments can be unfolded."""
 MOST_GRIDS = 4
 """Grids of small multiples: those of the workloads with most series."""
 FEW_POINTS = 2
@@ -44,6 +46,9 @@ def answer_section(tables: Tables, series: Sequence[Series], places: Places) -> 
         kind = "answer" if rank == 0 else "answer other"
         parts.append(html.paragraph(" ".join(answer(ours, places[environment])), kind))
         parts += _contention(ours)
+    if len(parts) > MOST_ANSWERS:
+        rest = "".join(map(str, parts[MOST_ANSWERS:]))
+        parts[MOST_ANSWERS:] = [f"<details><summary>The answers of all other environments</summary>{rest}</details>"]
     if tables.imports:
         parts.append(html.paragraph(imports.answer(tables.imports, places), "answer other" if parts else "answer"))
     if not parts:
@@ -84,7 +89,8 @@ def _crossings(series: Sequence[Series], places: Places) -> list[Part]:
     if len(most) < 2:
         return []
     rows = [{**each.crossing, "p": theme.point_key(each.points[0])} for each in most]
-    chart = charts.crossings(rows, axis, placed_names(rows, places, axis))
+    unstated = sum(each.axis == axis for each in series) - len(asked)
+    chart = charts.crossings(rows, axis, placed_names(rows, places, axis), unstated)
     figure = Figure("crossovers", chart, CROSSINGS_READING, queries.crossings(axis), KEYS_ABOVE)
     return [Figures([figure]), *left_out(len(most) - charts.MOST_SERIES, "series", ALL_SERIES)]
 

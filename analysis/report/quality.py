@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from analysis import theme
 from analysis.report import html
@@ -44,7 +45,7 @@ def unmeasured(tables: Tables) -> list[Row]:
 
 QUALITY_READING = (
     "What was seen while the points were measured that makes their figures worth less: a host or device that something "
-    "else used, a clock that was lowered, a trace that is not whole, times that scatter. Each names the points."
+    "else used, a clock that was lowered, a trace that is not whole, times that scatter. Links lead to the first."
 )
 
 
@@ -98,6 +99,6 @@ def _rules_table(found: Sequence[Row], label: str) -> str:
 def _examples(row: Row) -> str:
     """How many points, and links to the pages of the first."""
     links = [
-        f'<a href="#point={html.text(key)}">{html.text(str(key)[:8])}</a>' for key in row["point_ids"][:MOST_EXAMPLES]
+        f'<a href="#point={quote(str(key))}">{html.text(str(key)[:8])}</a>' for key in row["point_ids"][:MOST_EXAMPLES]
     ]
     return f"{row['points']:,}<small>{' '.join(links)}</small>"

@@ -70,7 +70,7 @@ def _imports(tables: Tables, places: Places) -> Section:
     several = len({row["environment_id"] for row in tables.imports}) > 1
     lines = [imports.cells(row, places.get(row["environment_id"], "") if several else "") for row in rows]
     rest = left_out(len(tables.imports) - len(rows), "traces", ALL_IMPORTS)
-    table = html.table("Imported traces", imports.HEADS, lines)
+    table = html.table("Imported traces", imports.HEADS, lines, [row.get("point_id") for row in rows])
     return Section("imports", "Imported traces", [html.paragraph(imports.READING, "reading"), table, *rest])
 
 

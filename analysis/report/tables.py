@@ -55,7 +55,7 @@ causes AS (
     GROUP BY run_id
 )
 SELECT
-    run_id, environment_id, workload, status, bound, sentence,
+    run_id, point_id, environment_id, workload, status, bound, sentence,
     kinds, CASE WHEN busy_frac > 1 THEN 1 ELSE busy_frac END AS busy_frac, causes.idle_us, cause, cause_frac,
     file, rank, world_size, step_method, line
 FROM bounds

@@ -19,8 +19,14 @@ function el(tag, attributes = {}, ...children) {
     else if (name === "class") element.className = value;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  const shown = children.flat(Infinity).filter((child) => child !== null && child !== undefined);
+  element.append(...shown.map((child) => (child instanceof Node ? child : visibleText(child))));
   return element;
+}
+
+// Marks that turn the direction of text would turn the words around a name as well: they are shown, not obeyed.
+function visibleText(text) {
+  return String(text).replace(/[\u202a-\u202e\u2066-\u2069]/g, (mark) => `\\u${mark.codePointAt(0).toString(16)}`);
 }
 
 function unpackedColumn(packed) {
@@ -37,6 +43,7 @@ function unpackedRows(table) {
 function measureText(value, digits = 3) {
   if (value === null || value === undefined) return "–";
   if (value === 0 || !Number.isFinite(value)) return String(value);
+  if (Math.abs(value) < 1e-9 || Math.abs(value) >= 1e21) return value.toExponential(digits - 1).replaceAll("-", "−");
   const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(value))));
   const text = value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
   return text.replace("-", "−");

@@ -81,8 +81,13 @@ async function figureDraw(figure, chosen, version) {
   if (figure.target.hidden) return;
   figure.view?.finalize();
   const spec = figureFitted(figure.spec, figure.target.parentElement.clientWidth);
-  const result = await vegaEmbed(figure.plot, { ...spec, datasets: figureRows(figure, chosen) }, FIGURE_OPTIONS);
-  figure.view = result.view;
+  try {
+    const result = await vegaEmbed(figure.plot, { ...spec, datasets: figureRows(figure, chosen) }, FIGURE_OPTIONS);
+    figure.view = result.view;
+  } catch (error) {
+    figure.view = null;
+    figure.plot.replaceChildren(el("p", { class: "missing" }, `This chart could not be drawn: ${error.message}`));
+  }
   figure.plot.style.minHeight = "";
   figureWiden(figure);
 }
@@ -116,7 +121,7 @@ async function figuresDraw() {
   if (figuresBusy) return;
   figuresBusy = true;
   delete root.dataset.drawn;
-  for (let next = figureNext(filterVersion); next; next = figureNext(filterVersion)) {
+  for (let next = figureNext(filterVersion); next && figuresSeen(); next = figureNext(filterVersion)) {
     if (next.distance > 0 && root.dataset.ready === undefined) root.dataset.ready = String(Math.round(performance.now()));
     if (next.distance > 0) await figuresIdle();
     await figureDraw(next.figure, filterChosen, filterVersion);
@@ -124,6 +129,11 @@ async function figuresDraw() {
   figuresBusy = false;
   root.dataset.ready ??= String(Math.round(performance.now()));
   root.dataset.drawn = String(figureList.length);
+}
+
+// While the page of a point is open the charts have no room: they are drawn when it is shut.
+function figuresSeen() {
+  return document.body.dataset.view !== "point";
 }
 
 function figuresRefit() {

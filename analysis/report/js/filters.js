@@ -3,6 +3,7 @@
 let filterVersion = 0;
 let filterChosen = new Set();
 const filterState = { words: "", facets: new Map() };
+const filterButtons = [];
 let filterPoints = null; // {count, text: searchable text a point, facets: [{name, label, values, codes}]}
 
 function filterFits(point) {
@@ -24,10 +25,26 @@ function filterApply() {
   document.getElementById("chosen").textContent = all
     ? `${filterPoints.count.toLocaleString("en")} ${noun}`
     : `${chosen.size.toLocaleString("en")} of ${filterPoints.count.toLocaleString("en")} ${noun}`;
+  document.getElementById("words").hidden = all;
   document.getElementById("clear").hidden = all && !filterState.words;
   for (const section of document.querySelectorAll("main > section")) section.classList.toggle("empty", false);
+  filterDim();
   tableDrawAll();
   figuresDraw().then(filterMarkEmpty);
+}
+
+// Values that no point has that fits all other facets and the words are struck out: choosing them would leave nothing.
+function filterDim() {
+  for (const { facet, buttons } of filterButtons) {
+    const asked = filterState.facets.get(facet.name);
+    filterState.facets.set(facet.name, new Set());
+    const left = new Set();
+    for (let point = 0; point < filterPoints.count; point++) {
+      if (filterFits(point)) [facet.codes[point]].flat().forEach((code) => left.add(code));
+    }
+    filterState.facets.set(facet.name, asked ?? new Set());
+    buttons.forEach((button, code) => button.classList.toggle("without", !left.has(code)));
+  }
 }
 
 // A section whose charts are all hidden says so, instead of standing there blank.
@@ -62,6 +79,7 @@ function filterFacet(facet) {
     button.addEventListener("click", () => filterToggle(facet, code, button, summary));
     return button;
   });
+  filterButtons.push({ facet, buttons });
   const values = el("div", { class: "values", role: "group", "aria-label": facet.label }, buttons);
   const details = el("details", { class: "facet", name: "facet" }, summary, values);
   details.addEventListener("toggle", () => {
@@ -108,6 +126,7 @@ function filterStart(points) {
     if (!event.target.closest("#filters details")) filterClose();
   });
   const row = el("div", { class: "find" }, search, el("output", { id: "chosen", "aria-live": "polite" }), clear);
-  box.replaceChildren(row, el("div", { class: "facets" }, several.map(filterFacet)));
+  const words = el("p", { id: "words", hidden: true }, "Charts and tables of points show those chosen; sentences, titles and tables of rules speak of all.");
+  box.replaceChildren(row, words, el("div", { class: "facets" }, several.map(filterFacet)));
   filterApply();
 }

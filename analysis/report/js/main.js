@@ -28,7 +28,7 @@ function pointPlain(points, point) {
 async function pointOpen(page, key) {
   const { points, pages } = page;
   const article = document.getElementById("point");
-  const point = points.columns.key.indexOf(key);
+  const point = points.columns.key.findIndex((each) => each === key || each.startsWith(`${key} environment_id=`));
   if (point < 0) return pointShut();
   if (document.body.dataset.view !== "point") openedAt = window.scrollY;
   pointClose(article);
@@ -58,12 +58,23 @@ function pointShut() {
   article.hidden = true;
   delete document.body.dataset.view;
   delete article.dataset.opened;
-  window.scrollTo(0, openedAt);
+  figuresDraw();
+  const asked = document.getElementById(window.location.hash.slice(1));
+  if (openedAt || !asked) window.scrollTo(0, openedAt);
+  else asked.scrollIntoView();
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // what is no encoding of a name may be a name itself
+  }
 }
 
 function follow(page) {
   const asked = /^#point=(.+)$/.exec(window.location.hash);
-  return asked ? pointOpen(page, decodeURIComponent(asked[1])) : pointShut();
+  return asked ? pointOpen(page, decoded(asked[1])) : pointShut();
 }
 
 async function start() {
@@ -76,9 +87,9 @@ async function start() {
   figuresStart(page.figures);
   tableStart(page.tables, points);
   document.querySelectorAll("thead button").forEach((button) => button.addEventListener("click", () => tableSort(button.parentElement)));
+  follow(page); // first: charts that are not seen are not drawn
   filterStart({ count: name.length, text, facets: page.facets });
   window.addEventListener("hashchange", () => follow(page));
-  follow(page);
   let width = window.innerWidth;
   let waiting = 0;
   window.addEventListener("resize", () => {

@@ -310,8 +310,9 @@ function pointSamples(page) {
   );
   const reading =
     "A dot is one sample, in the order taken from left to right; a cross was disturbed by something else and " +
-    "taken again. The line is the median, the band its 95 % interval. Each strip has a scale of its own; all are " +
-    "microseconds a step.";
+    "taken again. The line is their median, the band the 95 % interval of the time above, which all runs of the " +
+    "point make together. Each strip has a scale of its own; all are microseconds a step. Clock, power and " +
+    "temperature are recorded once a run, not with every sample.";
   const content = strips.length
     ? [tools.el("div", { class: "point-strips" }, ...strips.map((strip) => pointStrip(page, strip)))]
     : pointNone(page, data.run.is_import ? "A trace holds no times without a profiler." : "No sample was stored.");
@@ -325,7 +326,7 @@ function pointStrip(page, strip) {
   const disturbed = new Set(strip.disturbed);
   const good = strip.value.filter((value, place) => value !== null && !disturbed.has(place));
   const time = page.data.times.find((each) => each.name === strip.name);
-  const middle = time?.value ?? (good.length ? pointMedian(good) : null);
+  const middle = good.length ? pointMedian(good) : null;
   const count = `${strip.value.length} samples${disturbed.size ? `, ${disturbed.size} disturbed` : ""}`;
   const caption = el(
     "figcaption",

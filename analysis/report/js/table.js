@@ -43,7 +43,7 @@ function tableContent(table, column, point, value) {
   switch (column.kind) {
     case "name":
       return [
-        el("a", { href: `#point=${columns.key[point]}` }, value),
+        el("a", { href: `#point=${encodeURIComponent(columns.key[point])}` }, value),
         el("small", {}, columns.key[point].slice(0, 12) + (columns.page[point] ? " · page with timeline" : "")),
       ];
     case "bound":
@@ -83,7 +83,7 @@ function tableDraw(table) {
   const body = el("tbody", {}, shown.map((point) => el("tr", {}, table.heads.map((column) => tableCell(table, column, point)))));
   const scroll = el("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": table.label }, el("table", {}, head, body));
   const rest = ordered.length - shown.length;
-  const more = el("button", { type: "button", class: "more" }, `Show ${Math.min(rest, 10 * TABLE_ROWS).toLocaleString("en")} more of ${rest.toLocaleString("en")}`);
+  const more = el("button", { type: "button", class: "more" }, `${shown.length.toLocaleString("en")} of ${ordered.length.toLocaleString("en")} are shown: show ${Math.min(rest, 10 * TABLE_ROWS).toLocaleString("en")} more`);
   more.addEventListener("click", () => {
     table.limit += 10 * TABLE_ROWS;
     tableDraw(table);
@@ -94,6 +94,9 @@ function tableDraw(table) {
 
 function tableDrawAll() {
   tableList.forEach(tableDraw);
+  const keys = tableList[0]?.points.columns.key ?? [];
+  const left = new Set([...filterChosen].map((point) => keys[point].split(" environment_id=")[0]));
+  for (const row of document.querySelectorAll("tr[data-point]")) row.hidden = keys.length > 0 && !left.has(row.dataset.point);
 }
 
 // --- tables that stand in the page -----------------------------------------------------------------------------------

@@ -37,6 +37,11 @@ SELECT
     concat_ws(' ', any_value(quantity), compile <> 'false', CASE
         WHEN any_value(quantity) = 'wall_us' THEN median(issue_us) FILTER (counts) > median(device_us) FILTER (counts)
     END) AS kind,
+    CASE
+        WHEN any_value(quantity) <> 'wall_us' THEN replace(any_value(quantity), '_us', '')
+        WHEN median(issue_us) FILTER (counts) > median(device_us) FILTER (counts) THEN 'wall by the host'
+        ELSE 'wall'
+    END AS differs_as,
     CASE WHEN any_value(quantity) = 'device_us'
         THEN string_agg(DISTINCT device_method, ', ' ORDER BY device_method) FILTER (counts) END AS method,
     sweep_id,
@@ -58,6 +63,7 @@ COMMENT ON TABLE _history IS 'One row a point and sweep: one quantity of it.';
 COMMENT ON COLUMN _history.axes IS 'JSON object of all axes.';
 COMMENT ON COLUMN _history.kind IS
     'Points of one kind differ between sweeps alike: eager or compiled; of wall times, bound by the host or not.';
+COMMENT ON COLUMN _history.differs_as IS 'Quantity whose spread between runs it has: relation _spread.';
 COMMENT ON COLUMN _history.method IS 'How a device time was taken; NULL for all others.';
 COMMENT ON COLUMN _history.own_variance IS
     'Variance of the logarithm by the runs'' own intervals; NULL = they have none.';

@@ -20,7 +20,9 @@ placed AS MATERIALIZED (
         hash(is_device, device, stream, pid, tid, depth) AS row_key,
         max(CASE WHEN is_own THEN event_id END)
             OVER (PARTITION BY e.run_id, row_key ORDER BY ts_ns, event_id) AS behind_id,
-        least(511, greatest(0, 512 * (ts_ns - start_ns) // greatest(1, end_ns - start_ns))) AS slice
+        least(511, greatest(
+            0, (512 * (ts_ns::DOUBLE - start_ns) / greatest(1, end_ns::DOUBLE - start_ns))
+        ))::BIGINT AS slice
     FROM (FROM point_events WHERE in_window) AS e
     JOIN counts USING (run_id)
 ),
