@@ -20,7 +20,7 @@ demo: $(READY)  ## the report of the H200 results in the repository; needs no GP
 	$(BIN)/python -m analysis crossovers --store docs/results/h200
 	$(BIN)/python -m analysis report --store docs/results/h200 -o outputs/h200.html
 
-test: $(READY) lint  ## every check that CI runs: tests side by side, then those that time real steps with nothing beside them
+test: $(READY) lint  ## every check that CI runs: tests side by side, then those that need the machine for themselves
 	@code=0; \
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not gpu and not cluster and not alone" || code=$$?; \
 	$(BIN)/python -m pytest -m alone || code=$$?; \

@@ -2,13 +2,14 @@
 """python -m analysis NAME: ask a store for its verdicts."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 
-from analysis.commands.options import NOTHING_DONE, Parser
+from analysis.commands.options import INTERRUPTED, NOTHING_DONE, Parser
 
 COMMANDS = {
     "verdicts": {
@@ -59,10 +60,18 @@ NAMES = {name: told for group in COMMANDS.values() for name, told in group.items
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the result goes to stdout, talk to stderr. Returns the exit code."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
-    top = parser(os.environ.get("COMP_LINE", "").split() or words)
+    if sys.stderr is None:  # closed: print would talk into stdout
+        sys.stderr = io.StringIO()
+    try:
+        return _main(sys.argv[1:] if arguments is None else list(arguments))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _main(words: Sequence[str]) -> int:
     if "_ARGCOMPLETE" in os.environ:
-        _complete(top)
+        _complete(parser(os.environ.get("COMP_LINE", "").split()))
+    top = parser(words)
     if not words:
         print(top.format_help(), end="")
         return NOTHING_DONE

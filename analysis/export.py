@@ -6,13 +6,14 @@ The chain: relation `exported` (sql/export/) -> a column for every further axis 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 
 import duckdb
 
 from analysis.describe import meaning
 from analysis.naming import ORDER, choose_runs
-from analysis.output import OutputError, write_rows, write_text
+from analysis.output import OutputError, printable, write_rows, write_text
 from analysis.store import SQL, add
 
 RELATION = "export/exported"
@@ -59,7 +60,7 @@ def prepare(connection: duckdb.DuckDBPyConnection, point: Sequence[str]) -> list
     add(connection, "findings")
     connection.execute((SQL / f"{RELATION}.sql").read_text(encoding="utf-8"))
     axes = _further_axes(connection)
-    unfolded = "".join(f', {expression} AS "{name}"' for name, (expression, _) in axes.items())
+    unfolded = "".join(f", {expression} AS {_quoted(name)}" for name, (expression, _) in axes.items())
     connection.execute(
         f"CREATE TEMP TABLE export_rows AS SELECT * {unfolded} FROM exported AS v {chosen} ORDER BY {ORDER}, point_id"
     )
@@ -76,7 +77,7 @@ def write(connection: duckdb.DuckDBPyConnection, columns: Sequence[Column], form
 
 def write_dictionary(columns: Iterable[Column], title: str, path: Path) -> None:
     """Write the dictionary as a table in Markdown."""
-    rows = [f"| `{each.column}` | {each.type} | {_cell(each.meaning)} |" for each in columns]
+    rows = [f"| `{_cell(each.column)}` | {each.type} | {_cell(each.meaning)} |" for each in columns]
     intro = (
         "One row a point and environment. Times are microseconds a step; `_low` and `_high` are the ends of their 95 % "
         "intervals. An empty value is unknown, or something that the point does not have; `reason` says why a verdict "
@@ -93,13 +94,33 @@ def _further_axes(connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[str,
         'SELECT axis, bool_and(TRY_CAST("value" AS DOUBLE) IS NOT NULL) FROM axes JOIN stg_runs USING (run_id) '
         "WHERE list_contains(json_keys(params), axis) GROUP BY axis ORDER BY axis"
     ).fetchall()
+    names = _told_apart([f"param_{axis}" for axis, _ in rows])
     return {
-        f"param_{axis}": (
+        name: (
             f"TRY_CAST(json_extract_string(params, {_pointer(axis)}) AS {'DOUBLE' if numeric else 'VARCHAR'})",
             f"Further axis {axis}; NULL where the point does not have it.",
         )
-        for axis, numeric in rows
+        for name, (axis, numeric) in zip(names, rows, strict=True)
     }
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind one that differs from an earlier one in case alone: to DuckDB both are one."""
+    kept: dict[str, str] = {}
+    for name in names:
+        kept.setdefault(name.lower(), name)
+    taken = {*kept}
+    told: list[str] = []
+    for name in names:
+        numbered = (f"{name}_{number}" for number in count(2))
+        own = kept[name.lower()] == name
+        told.append(name if own else next(each for each in numbered if each.lower() not in taken))
+        taken.add(told[-1].lower())
+    return told
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _pointer(axis: str) -> str:
@@ -108,4 +129,4 @@ def _pointer(axis: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return printable(text).replace("|", "\\|")

@@ -33,11 +33,13 @@ def related(connection: duckdb.DuckDBPyConnection, run: Run) -> list[str]:
     return [row[0] for row in rows.fetchall()]
 
 
-def write_of_run(connection: duckdb.DuckDBPyConnection, run: Run, format: str, path: Path | None) -> None:
-    """Write the findings of one run: in prose for format table, else its rows."""
+def write_of_run(
+    connection: duckdb.DuckDBPyConnection, run: Run, format: str, path: Path | None, store: str = ""
+) -> None:
+    """Write the findings of one run: in prose for format table, else its rows. store: see `in_words`."""
     judge(connection, related(connection, run))
     if format == "table":
-        write_text("\n".join(in_words(connection, run)) + "\n", path)
+        write_text("\n".join(in_words(connection, run, store)) + "\n", path)
     else:
         write_rows(connection, f"FROM findings WHERE run_id = '{run.run_id}' ORDER BY {ORDER}", format, path)
 
@@ -105,8 +107,11 @@ def _rule_in_words(rule: Rule) -> Iterator[str]:
     yield textwrap.indent(rule.query, "    ")
 
 
-def in_words(connection: duckdb.DuckDBPyConnection, run: Run) -> list[str]:
-    """The findings of a run, which has been judged, as lines of prose, and how many rules found nothing."""
+def in_words(connection: duckdb.DuckDBPyConnection, run: Run, store: str = "") -> list[str]:
+    """The findings of a run, which has been judged, as lines of prose, and how many rules found nothing.
+
+    store: what the commands in it need to find the run, such as ` --store DIR`.
+    """
     rows = _rows(
         connection,
         'SELECT "rule", outcome, o.reason, topic, severity, sentence, cure, gain, source, see '
@@ -116,11 +121,11 @@ def in_words(connection: duckdb.DuckDBPyConnection, run: Run) -> list[str]:
     fired = [row for row in rows if row["outcome"] == "fired"]
     lines = [f"{run.label}, run {run.run_id}:", ""]
     for row in fired:
-        lines += [*_finding(row), ""]
-    return [*lines, _closing(rows, run)]
+        lines += [*_finding(row, store), ""]
+    return [*lines, _closing(rows, run, store)]
 
 
-def _finding(row: Row) -> Iterator[str]:
+def _finding(row: Row, store: str) -> Iterator[str]:
     yield f"{row['severity']}: {row['rule']} ({row['topic']})"
     yield from _folded(row["sentence"], "  ")
     if row["severity"] != "explains":
@@ -130,13 +135,13 @@ def _finding(row: Row) -> Iterator[str]:
     if row["source"] is not None:
         yield f"  line: {printable(row['source'])}"
     if row["see"] is not None:
-        yield f"  see: {row['see']}"
+        yield f"  see: {row['see']}{store}"
 
 
-def _closing(rows: Iterable[Row], run: Run) -> str:
+def _closing(rows: Iterable[Row], run: Run, store: str) -> str:
     outcomes = [row["outcome"] for row in rows]
     told = ", ".join(f"{outcomes.count(each)} {each}" for each in ("fired", "clear", "not applicable"))
-    return f"rules: {told} (python -m analysis findings {run.run_id} --outcomes says why)"
+    return f"rules: {told} (python -m analysis findings {run.run_id} --outcomes{store} says why)"
 
 
 def _folded(text: str, indent: str) -> list[str]:

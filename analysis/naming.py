@@ -22,7 +22,7 @@ ATTRIBUTES = ("source", "status", "rank", "world_size")
 ORDER = "environment_id, workload, dtype, batch, compile, dynamic, warmup, device, params, size"
 """Order in which points are listed: along the size, within what is alike otherwise."""
 
-_BETWEEN_WORDS = re.compile(r"\s+(?=[\w.]+=)")
+BETWEEN_WORDS = re.compile(r"\s+(?=[\w.]+=)")
 """A space inside a value (a file's name may have one) separates nothing."""
 
 Test = Callable[["Run"], bool]
@@ -88,7 +88,7 @@ def choose_runs(connection: duckdb.DuckDBPyConnection, point: str) -> None:
 
 def fitting(point: str, runs: Sequence[Run]) -> list[Run]:
     """The runs that fit all words of `point`. Raises PointError: there is none, or a key does not exist."""
-    tests = [_test(word, runs) for word in _BETWEEN_WORDS.split(point.strip())]
+    tests = [_test(word, runs) for word in BETWEEN_WORDS.split(point.strip())]
     found = [run for run in runs if all(test(run) for test in tests)]
     if not found:
         raise PointError(_nothing(point, tests, runs))
@@ -96,10 +96,12 @@ def fitting(point: str, runs: Sequence[Run]) -> list[Run]:
 
 
 def all_runs(connection: duckdb.DuckDBPyConnection) -> list[Run]:
-    """Every run of the store, in the order of run ids, which is that of time."""
-    axes = dict(
-        connection.execute('SELECT run_id, map_from_entries(list((axis, "value"))) FROM axes GROUP BY 1').fetchall()
-    )
+    """Every run of the store, in the order of run ids, which is that of time.
+
+    Where a further axis has the name of another one, the other one is kept.
+    """
+    rows = connection.execute('SELECT run_id, list(axis), list("value") FROM axes GROUP BY run_id').fetchall()
+    axes = {run_id: dict(zip(names[::-1], values[::-1], strict=True)) for run_id, names, values in rows}
     columns = list(dict.fromkeys((*IDS, *ATTRIBUTES, "workload")))
     rows = connection.execute(
         f"SELECT {', '.join(columns)}, coalesce(reason, profile_reason), {LABEL} FROM stg_runs ORDER BY run_id"
@@ -114,8 +116,9 @@ LABEL = """concat_ws(' ', workload, 'size=' || size, dtype, 'batch=' || batch,
 
 
 def _run(columns: dict[str, Any], reason: str | None, label: str, axes: dict[str, dict[str, str]]) -> Run:
-    keys = {key: str(value) for key, value in columns.items() if value is not None}
-    keys |= axes.get(columns["run_id"], {})
+    """A run. Where a further axis has the name of a column, the key is the column's."""
+    own = {key: str(value) for key, value in columns.items() if value is not None}
+    keys = axes.get(columns["run_id"], {}) | own
     return Run(
         run_id=columns["run_id"],
         point_id=columns["point_id"] or columns["run_id"],

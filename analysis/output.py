@@ -3,15 +3,19 @@
 import csv
 import json
 import math
+import os
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import duckdb
 from rich import box
@@ -20,13 +24,20 @@ from rich.table import Table
 from rich.text import Text
 
 BATCH_ROWS = 10_000
+GLANCE_S = 0.1
+"""Seconds after which one who waits for DuckDB looks up."""
 FOLDED = 28
 """Characters from which on a column of a drawn table may be folded."""
 
 MISSING = "-"
 """What a table shows for NULL."""
 
+CSV_END = "\r\n"
+
 Rows = Iterator[tuple[Any, ...]]
+Cells = Sequence[tuple[str, Sequence[str]]]
+"""Columns by name, of which two may have one, and the texts of their rows."""
+Answer = TypeVar("Answer")
 
 
 class OutputError(Exception):
@@ -51,15 +62,33 @@ def write_rows(
     if format == "parquet":
         _write_parquet(connection, query, path, metadata or {})
         return
-    result = connection.execute(query)
+    result = interruptible(connection, lambda: connection.execute(query))
     columns = [column[0] for column in result.description or ()]
     with _text_target(path) as stream:
         FORMATS[format](columns, _rows(result), stream)
 
 
+def interruptible(connection: duckdb.DuckDBPyConnection, ask: Callable[[], Answer]) -> Answer:
+    """The answer of `ask`, which has the connection run a query, in a thread of its own.
+
+    A thread that works for DuckDB sees Ctrl-C late or never. This one only looks every GLANCE_S whether there was one,
+    and then has the query ended. Raises KeyboardInterrupt, and what `ask` raises.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(ask)
+        try:
+            while wait([answer], GLANCE_S).not_done:
+                pass
+        except KeyboardInterrupt:
+            while wait([answer], GLANCE_S).not_done:
+                connection.interrupt()  # again and again: the query may not have begun
+            raise
+        return answer.result()
+
+
 def without_empty_columns(connection: duckdb.DuckDBPyConnection, query: str) -> str:
     """A query for the same rows without the columns that are NULL in every row: they only widen a table."""
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE shown AS {query}")
+    interruptible(connection, lambda: connection.execute(f"CREATE OR REPLACE TEMP TABLE shown AS {query}"))
     columns = [f'"{row[0]}"' for row in connection.execute("DESCRIBE shown").fetchall()]
     counts = ", ".join(f"count({column})" for column in columns)
     [filled] = connection.execute(f"SELECT {counts} FROM shown").fetchall()
@@ -87,14 +116,32 @@ def write_table(columns: Sequence[str], rows: Rows, stream: IO[str]) -> None:
 
 def write_csv(columns: Sequence[str], rows: Rows, stream: IO[str]) -> None:
     """Write csv with a header; NULL is an empty field, lists and objects are JSON text."""
-    writer = csv.writer(stream, lineterminator="\n")
+    writer = csv.writer(_Lines(stream), lineterminator=CSV_END)
     writer.writerow(columns)
     for row in rows:
         writer.writerow([_field(plain(value)) for value in row])
 
 
+@dataclass(frozen=True)
+class _Lines:
+    """Ends lines of csv with a newline alone, though its writer was told CSV_END: it quotes what holds a letter of the
+    end of a line, and a reader takes a bare carriage return for one."""
+
+    stream: IO[str]
+
+    def write(self, line: str) -> int:
+        return self.stream.write(line.removesuffix(CSV_END) + "\n")
+
+
 def write_json(columns: Sequence[str], rows: Rows, stream: IO[str]) -> None:
-    """Write one array with an object for every row; NULL, NaN and infinity are null."""
+    """Write one array with an object for every row; NULL, NaN and infinity are null.
+
+    Raises:
+        OutputError: two columns have one name, of which an object could keep one.
+    """
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        raise OutputError(f"json cannot hold two columns named {printable(twice[0])}: name them apart with AS")
     separator = "["
     for row in rows:
         item = {column: plain(value) for column, value in zip(columns, row, strict=True)}
@@ -156,11 +203,11 @@ def _field(value: Any) -> Any:
 
 def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], stream: IO[str]) -> None:
     """Draw the columns that differ as a table; what is alike in every row is said once, above it."""
-    cells = {column: [row[place] for row in texts] for place, column in enumerate(columns)}
-    alike = {column: rows[0] for column, rows in cells.items() if len(rows) > 1 and len(set(rows)) == 1}
-    drawn = {column: rows for column, rows in cells.items() if column not in alike} or cells
+    cells = [(column, [row[place] for row in texts]) for place, column in enumerate(columns)]
+    alike = [(column, rows[0]) for column, rows in cells if len(rows) > 1 and len(set(rows)) == 1]
+    drawn = [(column, rows) for column, rows in cells if len(rows) < 2 or len(set(rows)) > 1] or cells
     if drawn is not cells and alike:
-        stream.write("in every row: " + "  ".join(f"{column}={text}" for column, text in alike.items()) + "\n")
+        stream.write("in every row: " + "  ".join(f"{column}={text}" for column, text in alike) + "\n")
     console = Console(file=stream)
     if _least_width(drawn) <= console.width:
         console.print(_table(drawn))
@@ -168,31 +215,31 @@ def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], stream: IO[str
         _draw_records(drawn, console)
 
 
-def _draw_records(cells: Mapping[str, Sequence[str]], console: Console) -> None:
+def _draw_records(cells: Cells, console: Console) -> None:
     """Draw each row as lines `column  value`: the terminal is narrower than any table that cuts no number."""
-    for number, row in enumerate(zip(*cells.values(), strict=True), 1):
+    for number, row in enumerate(zip(*(rows for _, rows in cells), strict=True), 1):
         console.rule(Text(f"row {number}"), align="left", style="none")
         record = Table.grid(padding=(0, 2))
         record.add_column(no_wrap=True)
         record.add_column(overflow="fold")
-        for column, text in zip(cells, row, strict=True):
+        for (column, _), text in zip(cells, row, strict=True):
             if text != MISSING:
                 record.add_row(Text(column), Text(text))
         console.print(record)
 
 
-def _table(cells: Mapping[str, Sequence[str]]) -> Table:
+def _table(cells: Cells) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column, rows in cells.items():
+    for column, rows in cells:
         table.add_column(Text(column), min_width=min(_width(column, rows), FOLDED), overflow="fold")
-    for row in zip(*cells.values(), strict=True):
+    for row in zip(*(rows for _, rows in cells), strict=True):
         table.add_row(*map(Text, row))
     return table
 
 
-def _least_width(cells: Mapping[str, Sequence[str]]) -> int:
+def _least_width(cells: Cells) -> int:
     """Width at which no number is cut."""
-    return sum(min(_width(column, rows), FOLDED) + 3 for column, rows in cells.items())
+    return sum(min(_width(column, rows), FOLDED) + 3 for column, rows in cells)
 
 
 def _width(column: str, rows: Sequence[str]) -> int:
@@ -200,7 +247,8 @@ def _width(column: str, rows: Sequence[str]) -> int:
 
 
 def _rows(result: duckdb.DuckDBPyConnection) -> Rows:
-    while batch := result.fetchmany(BATCH_ROWS):
+    """The rows, fetched in batches: DuckDB may still be at work on the next one."""
+    while batch := interruptible(result, lambda: result.fetchmany(BATCH_ROWS)):
         yield from batch
 
 
@@ -215,20 +263,49 @@ def _text_target(path: Path | None) -> Iterator[IO[str]]:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A draft beside `path` that takes its place once it is complete."""
-    if path.exists() and not path.is_file():
+    """A draft that takes the place of the file `path`, or goes down the pipe or device `path`, once it is complete.
+
+    Raises:
+        OutputError: `path` is a folder, or cannot be written.
+    """
+    if path.is_dir():
         raise OutputError(f"{path} is not a file; name one with -o FILE")
+    is_stream = _descriptor(path) is not None or (path.exists() and not path.is_file())
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = tempfile.mkdtemp(dir=path.parent, prefix=".draft-")
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}; name another file with -o FILE") from error
+        target = path if is_stream else path.resolve()  # beside a link would be on another disk, perhaps
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.mkdtemp(dir=None if is_stream else target.parent, prefix=".draft-")
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        told = getattr(error, "strerror", None) or error
+        raise OutputError(f"{path} cannot be written: {told}; name another file with -o FILE") from error
     try:
-        draft = Path(folder) / path.name
+        draft = Path(folder) / target.name
         yield draft
-        draft.replace(path.resolve())
+        if is_stream:
+            _pour(draft, target)
+        else:
+            draft.replace(target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _pour(draft: Path, stream: Path) -> None:
+    """Copy the draft behind what went down the stream before."""
+    sys.stdout.flush()
+    descriptor = _descriptor(stream)
+    with (
+        draft.open("rb") as source,
+        stream.open("wb") if descriptor is None else os.fdopen(os.dup(descriptor), "wb") as sink,
+    ):
+        shutil.copyfileobj(source, sink)
+
+
+def _descriptor(path: Path) -> int | None:
+    """The stream of this process that the path names. It may be a file, but one that others write to as well."""
+    named = re.fullmatch(r"/dev/(stdout|stderr)|/(?:dev|proc/self)/fd/(\d+)", path.as_posix())
+    if named is None:
+        return None
+    return int(named[2] or {"stdout": 1, "stderr": 2}[named[1]])
 
 
 def _write_parquet(
@@ -248,11 +325,10 @@ def _write_parquet(
 
 def _copy(connection: duckdb.DuckDBPyConnection, query: str, file: Path, metadata: Mapping[str, str]) -> None:
     """Write a Parquet file by DuckDB's own statement: only there can it say something of itself."""
-    if not metadata:
-        connection.sql(query).write_parquet(str(file))
-        return
     pairs = ", ".join(f"{_literal(key)}: {_literal(value)}" for key, value in metadata.items())
-    connection.execute(f"COPY ({query}) TO {_literal(str(file))} (FORMAT parquet, KV_METADATA {{{pairs}}})")
+    told = f", KV_METADATA {{{pairs}}}" if pairs else ""
+    statement = f"COPY ({query}) TO {_literal(str(file))} (FORMAT parquet{told})"
+    interruptible(connection, lambda: connection.execute(statement))
 
 
 def _literal(text: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +9,10 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from analysis import open_store
+from analysis.store import open_store
 from analysis.table import prepare
-
-ROOT = Path(__file__).parent.parent
+from runner.import_workers import import_all
+from runner.imports import Imported
 
 Key = tuple[str, bool, bool, str]
 """Name, whether it lies on the device, whether it is an annotation, shapes ('' where they tell no rows apart)."""
@@ -46,8 +44,8 @@ def ours(prof: profile, folder: Path, shapes: bool = False) -> dict[Key, dict[st
     """Our table of a profile, by way of its Chrome trace and an import."""
     path, store = folder / "program.json", folder / "store"
     prof.export_chrome_trace(str(path))
-    command = [sys.executable, "-m", "runner.ingest", str(path), "--store", str(store)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (read,) = import_all([path], store, None)
+    assert isinstance(read, Imported), read
     with open_store(store) as connection:
         prepare(connection, "workload=program", shapes)
         result = connection.execute("SELECT *, host_us + recounted_us AS torch_host_us FROM operator_table")

@@ -5,10 +5,14 @@ import io
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
 from given import write_store
@@ -16,8 +20,8 @@ from given import write_store
 from analysis.__main__ import COMMANDS, NAMES, main, parser
 from analysis.commands import options
 from analysis.commands.views import VIEWS
-from analysis.output import FORMATS, plain, short, write_table
-from analysis.store import open_store
+from analysis.output import FORMATS, plain, short, whole, write_rows, write_table
+from analysis.store import StoreError, open_store
 
 ROOT = Path(__file__).parents[1]
 
@@ -417,6 +421,11 @@ def test_a_pivot_with_named_columns_is_a_query(store: str, capsys: pytest.Captur
 COMMENTED = "-- the smallest\nSELECT min(size) AS size /* of all */\nFROM bounds; -- done\n"
 
 
+def stdin_of(given: bytes) -> io.TextIOWrapper:
+    """A stdin that holds these bytes."""
+    return io.TextIOWrapper(io.BytesIO(given), encoding="utf-8", errors="surrogateescape")
+
+
 def test_sql_from_a_file_and_from_stdin(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -424,7 +433,7 @@ def test_sql_from_a_file_and_from_stdin(
     file = tmp_path / "query.sql"
     file.write_text(COMMENTED)
     assert main(["sql", "-f", str(file), "--store", store]) == 0
-    monkeypatch.setattr(sys, "stdin", io.StringIO(COMMENTED))
+    monkeypatch.setattr(sys, "stdin", stdin_of(COMMENTED.encode()))
     assert main(["sql", "-", "--store", store]) == 0
     for format in ("csv", "json", "parquet"):
         out = str(tmp_path / f"rows.{format}")
@@ -454,11 +463,11 @@ def test_sql_reads_in_every_way(store: str, query: str, capsys: pytest.CaptureFi
 
 
 def test_a_place_that_is_no_file_is_left_alone(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder or a device is not replaced by a file, by no command."""
-    for command in (["bounds", "--format", "csv"], ["report"]):
-        for place in (tmp_path, Path("/dev/null")):
-            assert main([*command, "--store", store, "-o", str(place)]) == 1
-            assert str(place) in capsys.readouterr().err
+    """A folder is not replaced by a file, by no command; a device takes what is written and stays one."""
+    for command in (["bounds", "--format", "csv"], ["bounds", "--format", "parquet"], ["report"]):
+        assert main([*command, "--store", store, "-o", str(tmp_path)]) == 1
+        assert str(tmp_path) in capsys.readouterr().err
+        assert main([*command, "--store", store, "-o", "/dev/null"]) == 0
     assert tmp_path.is_dir() and Path("/dev/null").is_char_device()
 
 
@@ -524,3 +533,295 @@ def test_a_point_that_is_none_is_told_alike_everywhere(grid: str, capsys: pytest
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == len(commands) and len(set(errors)) == 1
     assert "'size=63' names no point: there are " in errors[0]
+
+
+WRITING = [
+    ["bounds", "-o", "{place}/x.csv"],
+    ["sql", "FROM runs", "--format", "parquet", "-o", "{place}/runs/x/zz.parquet"],
+    ["compare", "size=64", "size=128", "-o", "{place}/x"],
+    ["compare", "size=64", "--save", "{place}/x.parquet"],
+    ["history", "wall_us", "--chart", "{place}/x.svg"],
+    ["report", "-o", "{place}/x.html"],
+    ["report", "--charts", "{place}/charts"],
+    ["export", "-o", "{place}/x.csv"],
+    ["export", "--dictionary", "{place}/x.md"],
+    ["open", "-o", "{place}/x.duckdb"],
+]
+
+
+@pytest.mark.parametrize("command", WRITING, ids=" ".join)
+def test_no_command_writes_in_the_store(
+    store: str, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever option names a place inside the store, by a link as well, is refused before anything is done."""
+    (tmp_path / "link").symlink_to(store)
+    before = sorted(Path(store).rglob("*"))
+    for place in (store, tmp_path / "link"):
+        assert main([*(word.format(place=place) for word in command), "--store", store]) == 1
+        printed = capsys.readouterr()
+        assert "lies inside the store" in printed.err and printed.err.count("\n") == 1 and not printed.out
+    assert sorted(Path(store).rglob("*")) == before
+
+
+def test_the_default_place_may_lie_in_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A report that nobody gave a place does not go into a store that is its own default's folder."""
+    monkeypatch.chdir(tmp_path)
+    write_store(tmp_path / "outputs", runs=RUNS)
+    assert main(["report", "--store", "outputs"]) == 1
+    assert "outputs/report.html lies inside the store" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sides", [["{other}", "size=64"], ["size=64", "{other} size=64"], ["{other}"]])
+def test_compare_writes_in_no_store_that_a_side_names(
+    store: str, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The stores of A and B are stores as well, though --store names another."""
+    other = write_store(tmp_path / "other", runs=RUNS)
+    option = "-o" if len(sides) > 1 else "--save"
+    words = [side.format(other=other) for side in sides]
+    assert main(["compare", *words, "--store", store, option, str(other / "x.parquet")]) == 1
+    assert "lies inside the store" in capsys.readouterr().err
+    assert not (other / "x.parquet").exists()
+
+
+def test_two_results_need_two_files(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One place for two options is refused, however it is written; a device takes both."""
+    file = tmp_path / "x.svg"
+    words = ["history", "wall_us", "--format", "csv", "--store", store]
+    assert main([*words, "-o", str(file), "--chart", str(tmp_path / "new" / ".." / "x.svg")]) == 1
+    assert "two results cannot both be written to" in capsys.readouterr().err
+    assert not file.exists()
+
+
+def test_an_empty_path_is_no_folder(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty --store or -o, from a variable that is not set, is not the current folder."""
+    for words in (["bounds", "--store", ""], ["bounds", "--store", store, "-o", ""], ["report", "--charts", " "]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 1
+        assert "it is empty: give it a value" in capsys.readouterr().err
+
+
+ENDLESS = "SELECT a.range + b.range AS s FROM range(10_000_000) a, range(10_000_000) b WHERE s = -1"
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_ctrl_c_ends_a_query(format: str, tmp_path: Path) -> None:
+    """In whatever format the result goes to a file: soon, without a word, with 130, and no draft is left."""
+    code = f"""
+import _thread, sys, threading, time
+sys.path.insert(0, {str(ROOT)!r})
+import analysis.__main__, analysis.commands.sql, analysis.output
+ask = analysis.output.interruptible
+def asked(connection, query):
+    print("asked", flush=True)
+    return ask(connection, query)
+analysis.output.interruptible = asked
+sys.exit(analysis.__main__.main(sys.argv[1:]))
+"""
+    store = write_store(tmp_path / "store", runs=RUNS)
+    out = tmp_path / "new" / "rows"
+    words = ["sql", ENDLESS, "--store", str(store), "--format", format, "-o", str(out)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    )
+    with process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            assert process.stdout.readline() == b"asked\n"
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=20) == 130
+        finally:
+            process.kill()
+        assert process.stderr.read() == b""
+    assert not out.parent.exists() or list(out.parent.iterdir()) == []
+
+
+def test_a_query_that_has_not_begun_is_ended_too() -> None:
+    """Ctrl-C between two queries, where DuckDB has nothing to interrupt yet, ends the next one."""
+    release = threading.Event()
+
+    class Slow:
+        """A connection that is interrupted in vain before its query runs."""
+
+        interrupted = 0
+
+        def execute(self, _query: str) -> None:
+            release.wait(10)
+
+        def interrupt(self) -> None:
+            self.interrupted += 1
+            if self.interrupted == 3:
+                release.set()
+
+    slow = Slow()
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        write_rows(slow, "", "csv", None)  # type: ignore[arg-type]
+    timer.join()
+    assert slow.interrupted >= 3
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("Query interrupted"), duckdb.InterruptException("x"), KeyboardInterrupt()]
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_an_interrupt_is_no_fault(
+    error: BaseException, wrapped: bool, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By whatever error DuckDB tells of Ctrl-C, and whoever has made another one of it: 130 and no word."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        if wrapped:
+            raise StoreError("the store cannot be read") from error
+        raise error
+
+    monkeypatch.setattr("analysis.commands.views.store.open_store", interrupted)
+    assert main(["bounds", "--store", store]) == 130
+    printed = capsys.readouterr()
+    assert printed.out == printed.err == ""
+
+
+def test_a_fault_of_the_program_is_not_hidden(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another RuntimeError is neither Ctrl-C nor the user's: it shows where it came from."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("Query went wrong")
+
+    monkeypatch.setattr("analysis.commands.views.store.open_store", broken)
+    with pytest.raises(RuntimeError, match="went wrong"):
+        main(["bounds", "--store", store])
+
+
+def test_ctrl_c_while_modules_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first second goes by in imports: Ctrl-C ends it alike."""
+
+    def interrupted(_name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("analysis.__main__.import_module", interrupted)
+    assert main(["bounds"]) == 130
+
+
+AWKWARD = "SELECT 'ä€😀' AS ü; -- é\n/* ö */ ;"
+
+
+def test_sql_beyond_ascii(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A byte order mark is no part of a query, and what ends it is found behind letters of several bytes."""
+    file = tmp_path / "query.sql"
+    file.write_bytes(b"\xef\xbb\xbf" + AWKWARD.encode())
+    monkeypatch.setattr(sys, "stdin", stdin_of(file.read_bytes()))
+    for words in (["-f", str(file)], ["-"], [AWKWARD], ["\ufeff" + AWKWARD]):
+        assert main(["sql", *words, "--store", store, "--format", "csv"]) == 0
+        assert capsys.readouterr().out == "ü\nä€😀\n"
+
+
+def test_sql_that_is_no_text(store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bytes that are no UTF-8 are one sentence, from stdin and on the command line."""
+    monkeypatch.setattr(sys, "stdin", stdin_of(b"SELECT \xff"))
+    for word, name in (("-", "stdin"), ("SELECT \udcff", "the query")):
+        assert main(["sql", word, "--store", store]) == 1
+        assert capsys.readouterr().err == f"python -m analysis: {name} is no text in UTF-8: a query is text\n"
+
+
+def test_relations_on_demand_in_capitals(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """DuckDB tells no case apart: a relation that is made on demand is found alike."""
+    assert main(["sql", "SELECT count(*) AS n FROM Findings", "--store", store, "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "n\n0\n"
+
+
+@pytest.mark.parametrize(
+    ("redirected", "code", "told"),
+    [
+        ("sql - <&-", 1, "python -m analysis: stdin is closed: give the query in quotes, or -f FILE\n"),
+        ("sql 'SELECT 1' >&-", 1, "python -m analysis: stdout is closed: leave it open, or send it to a file\n"),
+        ("law --format csv 2>&- | head -c 8", 0, "point_id"),
+    ],
+)
+def test_closed_streams(store: str, redirected: str, code: int, told: str) -> None:
+    """A closed stdin or stdout is one sentence; words for a closed stderr do not get into the data."""
+    line = f"{shlex.quote(sys.executable)} -m analysis {redirected.replace(' ', f' --store {store} ', 1)}"
+    done = subprocess.run(["sh", "-c", line], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert (done.returncode, done.stdout) == (code, told)
+
+
+def test_stdout_by_name(store: str, tmp_path: Path) -> None:
+    """-o /dev/stdout writes where the shell sends it: down a pipe, and in its turn into a file that others write to."""
+    command = (
+        f"{shlex.quote(sys.executable)} -m analysis sql 'SELECT 1 AS a' --store {store} -o /dev/stdout --format csv"
+    )
+    line = f"(echo before; {command}; echo after)"
+    piped = subprocess.run(["sh", "-c", f"{line} | cat"], cwd=ROOT, capture_output=True, text=True)
+    file = tmp_path / "file"
+    subprocess.run(["sh", "-c", f"{line} > {file}"], cwd=ROOT, check=True)
+    assert piped.stdout == file.read_text() == "before\na\n1\nafter\n"
+
+
+def test_a_file_by_a_link(store: str, tmp_path: Path) -> None:
+    """The file that a link leads to is replaced, and the link stays; nothing is written beside the link."""
+    there, here = tmp_path / "there" / "rows.csv", tmp_path / "here"
+    here.mkdir()
+    link = here / "link.csv"
+    link.symlink_to(there)
+    here.chmod(0o500)
+    assert main(["sql", "SELECT 1 AS a", "--store", store, "--format", "csv", "-o", str(link)]) == 0
+    here.chmod(0o700)
+    assert there.read_text() == "a\n1\n" and link.is_symlink()
+    assert [each.name for each in (*here.iterdir(), *there.parent.iterdir())] == ["link.csv", "rows.csv"]
+
+
+def test_a_draft_is_beside_the_file(tmp_path: Path) -> None:
+    """A move is whole on one disk alone: the draft is made where the link leads to."""
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "there" / "file")
+    with whole(link) as draft:
+        draft.write_text("x")
+        assert draft.parent.parent == tmp_path / "there"
+
+
+def test_links_in_a_circle(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A link that leads to itself is no place to write to."""
+    (tmp_path / "loop").symlink_to("loop")
+    assert main(["bounds", "--store", store, "-o", str(tmp_path / "loop")]) == 1
+    assert "its links lead in a circle" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["a\rb", "a\r", "\r\n", "a\nb", 'a"b', "a,b", " a "])
+def test_csv_gives_texts_back(store: str, text: str, tmp_path: Path) -> None:
+    """Every text is read back as it was, bare carriage returns included; lines end with a newline alone."""
+    file = tmp_path / "x.csv"
+    letters = " || ".join(f"chr({ord(letter)})" for letter in text)
+    assert main(["sql", f"SELECT {letters} AS a, 1 AS b", "--store", store, "--format", "csv", "-o", str(file)]) == 0
+    with file.open(newline="") as stream:
+        assert list(csv.reader(stream)) == [["a", "b"], [text, "1"]]
+    assert file.read_bytes().startswith(b"a,b\n") and file.read_bytes().endswith(b",1\n")
+
+
+def test_columns_of_one_name(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """json refuses what it cannot hold; csv and a drawn table keep both columns."""
+    words = ["sql", "SELECT 1 AS a, 2 AS a", "--store", store]
+    assert main([*words, "--format", "json"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "" and "json cannot hold two columns named a: name them apart with AS" in printed.err
+    assert main([*words, "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "a,a\n1,2\n"
+    terminal = Terminal()
+    write_table(["a", "a"], iter([(1, 2), (3, 4)]), terminal)
+    assert [line.split() for line in terminal.getvalue().splitlines()[3:5]] == [["1", "2"], ["3", "4"]]
+
+
+def test_a_shells_variable_left_behind(
+    store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """COMP_LINE counts only where a shell asks for completions."""
+    monkeypatch.delenv("_ARGCOMPLETE", raising=False)
+    monkeypatch.setenv("COMP_LINE", "something else")
+    assert main(["sql", "SELECT 1 AS a", "--store", store, "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "a\n1\n"

@@ -111,3 +111,48 @@ def test_never_inside_the_store(store: Path, capsys: pytest.CaptureFixture[str])
     assert main(["export", "--store", str(store), "-o", str(store / "x.csv")]) == 1
     assert main(["export", "--store", str(store), "--dictionary", str(store / "x.md")]) == 1
     assert capsys.readouterr().err.count("lies inside the store") == 2
+
+
+def test_the_rows_are_not_overwritten(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows and dictionary cannot be one file."""
+    file = tmp_path / "x.csv"
+    assert main(["export", "--store", str(store), "-o", str(file), "--dictionary", f"{tmp_path}/./x.csv"]) == 1
+    assert "two results cannot both be written to" in capsys.readouterr().err
+    assert not file.exists()
+
+
+def test_the_default_dictionary_stays_out_of_the_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A link in the store leads out of it, but the file beside the link would lie within."""
+    store = write_store(tmp_path / "store", runs=RUNS)
+    (store / "x.csv").symlink_to(tmp_path / "x.csv")
+    assert main(["export", "--store", str(store), "-o", str(store / "x.csv")]) == 1
+    assert "x.csv.md lies inside the store" in capsys.readouterr().err
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_an_empty_sweep_is_none(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty --sweep is wrong, not the sweep of 0 points, nor the one that begins with nothing."""
+    with pytest.raises(SystemExit) as ended:
+        main(["export", "--sweep", "", "--store", str(store)])
+    assert ended.value.code == 1
+    assert "argument --sweep: it is empty" in capsys.readouterr().err
+
+
+def test_a_store_that_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """That there is no store comes before which sweeps it holds."""
+    for words in ([], ["--sweep", "x"]):
+        assert main(["export", *words, "--store", str(tmp_path / "none")]) == 1
+        assert "there is no store at" in capsys.readouterr().err
+
+
+def test_further_axes_of_any_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Quotes of both kinds, names that differ in case alone, and names of other columns are columns of their own."""
+    params = {'a"b': 1, "it's": 2, "Ops": 3, "ops": 4, "ops_2": 5, "size": 6, "a|b": 7}
+    store = write_store(tmp_path / "store", runs=[{"params": params}])
+    dictionary = tmp_path / "columns.md"
+    [row] = exported(store, "--dictionary", str(dictionary), capsys=capsys)
+    found = {name: value for name, value in row.items() if name.startswith("param_")}
+    assert sorted(found.values()) == [f"{number}.0" for number in range(1, 8)]
+    assert (found['param_a"b'], found["param_it's"], found["param_size"], row["size"]) == ("1.0", "2.0", "6.0", "64")
+    assert {found["param_Ops"], found["param_ops_3"]} == {"3.0", "4.0"}
+    assert "Further axis Ops;" in dictionary.read_text() and "`param_a\\|b`" in dictionary.read_text()

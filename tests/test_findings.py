@@ -1,6 +1,7 @@
 """The rules as a whole: their words, how they are put together, and the commands that show them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,8 @@ def test_findings_of_a_point(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "costs: underfilled_kernel (device lane)" in told
     assert "gemm has 96 blocks for 132 multiprocessors" in told
     assert "cure: Make the work" in told
-    assert "python -m analysis findings r000 --outcomes says why" in told
+    assert re.search(r"python -m analysis findings r000 --outcomes --store \S+ says why", told)
+    assert re.search(r"see: python -m analysis trace r000 --open --at \d+ --store \S+\n", told)
 
 
 def test_findings_of_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

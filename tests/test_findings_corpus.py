@@ -10,7 +10,9 @@ import pytest
 
 from analysis.rules import all_rules
 from analysis.store import open_store
-from runner.ingest import main as ingest
+from runner.import_workers import import_all
+from runner.imports import Imported
+from runner.ingest import find
 
 ROOT = Path(__file__).parents[1]
 CORPUS = os.environ.get("CROSSOVER_TRACES")
@@ -28,8 +30,8 @@ def judged(
     if request.param == "corpus" and CORPUS is None:
         pytest.skip("CROSSOVER_TRACES names no folder of traces")
     if request.param not in kept:
-        folder = CORPUS if request.param == "corpus" else str(ROOT / "tests" / "data" / "traces")
-        ingest([str(folder), "--store", str(store)])
+        paths, _ = find([Path(CORPUS or "") if request.param == "corpus" else ROOT / "tests" / "data" / "traces"])
+        assert any(isinstance(each, Imported) for each in import_all(paths, store, None))
     with open_store(store, whole=True) as connection:
         connection.execute("CREATE TEMP TABLE found AS FROM findings; CREATE TEMP TABLE outcomes AS FROM rule_outcomes")
         yield connection

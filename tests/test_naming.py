@@ -105,3 +105,16 @@ def test_hostile_names_do_not_steer_the_terminal(tmp_path: Path) -> None:
     with pytest.raises(PointError) as error:
         found(tmp_path, "zz", [{"workload": "\x1b[31mred"}])
     assert "\x1b" not in str(error.value)
+
+
+def test_further_axes_that_have_the_names_of_others(tmp_path: Path) -> None:
+    """The axis or the column of that name is kept, and names that differ in case alone are two."""
+    params = {"size": 7, "dtype": "x", "status": "odd", "run_id": "9", "ops": 1, "Ops": 2}
+    runs: list[Row] = [{"run_id": "1", "point_id": "p", "params": params}, {"run_id": "2", "point_id": "q"}]
+    store = write_store(tmp_path, runs=runs)
+    with open_store(store) as connection:
+        for point in ("size=64 ops=1", "dtype=fp32 Ops=2", "run_id=1", "status=ok ops=1"):
+            assert named_run(connection, point).run_id == "1"
+        for point in ("size=7", "dtype=x", "status=odd", "run_id=9"):
+            with pytest.raises(PointError, match="names no point"):
+                named_run(connection, point)

@@ -316,6 +316,7 @@ def test_join_renumbers_ids_and_keeps_distinct_steps() -> None:
         (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1e99, "dur": 1}]}', "time out of range"),
         (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": -2}]}', "negative duration"),
     ],
+    ids=lambda given: given if isinstance(given, str) else "data",  # packed data hold the time of their packing
 )
 def test_refusals_say_what_is_wrong(data: bytes, message: str) -> None:
     """What is no trace is refused with one sentence."""

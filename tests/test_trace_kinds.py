@@ -92,6 +92,7 @@ def database(folder: Path) -> bytes:
         (tarred(), "a tar archive"),
         (b"\x00\x01\x02\x03\xff\xfe", "binary data"),
     ],
+    ids=lambda given: given if isinstance(given, str) else "head",  # packed heads hold the time of their packing
 )
 def test_a_file_is_named_by_its_first_bytes(head: bytes, phrase: str) -> None:
     """Each kind has one phrase."""

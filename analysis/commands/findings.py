@@ -3,7 +3,7 @@
 import argparse
 
 from analysis import store
-from analysis.commands.options import WELL, Parser, add_examples, add_points, add_result
+from analysis.commands.options import WELL, Parser, add_examples, add_points, add_result, elsewhere
 from analysis.findings import write_of_run, write_of_store, write_outcomes
 from analysis.naming import named_run
 
@@ -24,7 +24,7 @@ def run(given: argparse.Namespace) -> int:
         if given.outcomes:
             write_outcomes(connection, run, given.format, given.path)
         elif run is not None:
-            write_of_run(connection, run, given.format, given.path)
+            write_of_run(connection, run, given.format, given.path, elsewhere(given.store))
         else:
             write_of_store(connection, given.format, given.path)
     return WELL

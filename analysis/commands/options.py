@@ -1,6 +1,7 @@
 """What commands share on the command line: the store, the result's format and file, how points are named, examples."""
 
 import argparse
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,12 +27,12 @@ class Parser(argparse.ArgumentParser):
 def add_store(command: Parser) -> None:
     """--store DIR."""
     told = f"folder of the store ({STORE})"
-    command.add_argument("--store", type=Path, default=STORE, metavar="DIR", help=told)
+    command.add_argument("--store", type=named_path, default=STORE, metavar="DIR", help=told)
 
 
 def add_file(command: Parser, told: str = "write to FILE instead of stdout") -> None:
     """-o FILE; `path` is None where it is not given."""
-    command.add_argument("-o", dest="path", type=Path, metavar="FILE", help=told)
+    command.add_argument("-o", dest="path", type=named_path, metavar="FILE", help=told)
 
 
 def add_result(command: Parser) -> None:
@@ -68,6 +69,23 @@ def count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text}: allowed is a whole number from 0")
     return int(text)
+
+
+def word(text: str) -> str:
+    """A text that is not empty, as a type of an argument: an empty one is mostly a shell's variable that is not set."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty: give it a value, or leave it out")
+    return text
+
+
+def named_path(text: str) -> Path:
+    """A path, as a type of an argument; an empty text is none, though to Path it is the current folder."""
+    return Path(word(text))
+
+
+def elsewhere(store: Path) -> str:
+    """What a command that is told to the user needs to read the same store: nothing for the usual one."""
+    return "" if store == STORE else f" --store {shlex.quote(str(store))}"
 
 
 def is_told(given: argparse.Namespace) -> bool:

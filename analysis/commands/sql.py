@@ -1,6 +1,7 @@
 """Queries of one's own."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -33,8 +34,8 @@ def run(given: argparse.Namespace) -> int:
     with store.open_store(given.store) as connection:
         _refuse_all_but_one_reading(connection, query)
         query = without_end(query)
-        store.add(connection, *(name for name in ON_DEMAND if name in query))
-        if "duckdb_" in query:
+        store.add(connection, *(name for name in ON_DEMAND if name in query.lower()))
+        if "duckdb_" in query.lower():
             store.document(connection)
         write_rows(connection, query, given.format, given.path)
     return WELL
@@ -48,25 +49,33 @@ def query_of(words: str | None, file: Path | None) -> str:
     """
     if (words is None) == (file is None):
         raise OutputError("sql takes one query: QUERY in quotes, -f FILE, or - for what stdin says")
-    if file is None and words != "-":
-        return words or ""
+    if words == "-" and sys.stdin is None:
+        raise OutputError("stdin is closed: give the query in quotes, or -f FILE")
+    name = str(file) if file is not None else "stdin" if words == "-" else "the query"
     try:
-        return sys.stdin.read() if file is None else file.read_text(encoding="utf-8")
+        return _bytes_of(words or "", file).decode("utf-8-sig")
     except OSError as error:
-        raise OutputError(f"{file} cannot be read: {error.strerror}; name a file that holds one query") from error
+        raise OutputError(f"{name} cannot be read: {error.strerror}; name a file that holds one query") from error
     except UnicodeDecodeError as error:
-        raise OutputError(f"{file or 'stdin'} is no text in UTF-8: a query is text") from error
+        raise OutputError(f"{name} is no text in UTF-8: a query is text") from error
+
+
+def _bytes_of(words: str, file: Path | None) -> bytes:
+    """The query as it was given, behind a byte order mark or not."""
+    if file is not None:
+        return file.read_bytes()
+    return sys.stdin.buffer.read() if words == "-" else os.fsencode(words)
 
 
 def without_end(query: str) -> str:
     """The query without semicolons and comments behind it: it must fit into brackets."""
-    tokens = duckdb.tokenize(query)
-    end = len(query)
-    for place, kind in reversed(tokens):
-        if kind != duckdb.token_type.comment and query[place] != ";":
+    text = query.encode()  # DuckDB counts bytes
+    end = len(text)
+    for place, kind in reversed(duckdb.tokenize(query)):
+        if kind != duckdb.token_type.comment and text[place : place + 1] != b";":
             break
         end = place
-    return query[:end].rstrip()
+    return text[:end].decode().rstrip()
 
 
 def _refuse_all_but_one_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
