@@ -179,12 +179,13 @@ _JUDGED = """
 
 def _shared(readers: Iterable[str]) -> dict[str, str]:
     """Shared relation -> the statement that makes it, of those alone that the readers need, through others as well."""
-    needed = set().union(*(_WORD.findall(statement) for statement in readers))
-    queries = {name: _query_of(name) for name in SHARED}
-    for name in reversed(SHARED):
-        if name in needed:
-            needed.update(_WORD.findall(queries[name]))
-    return {name: f"CREATE TABLE {SCHEMA}.{name} AS {query}" for name, query in queries.items() if name in needed}
+    words = set().union(*(_WORD.findall(statement) for statement in readers))
+    queries: dict[str, str] = {}
+    for name in reversed(SHARED):  # a relation reads only such as stand before it
+        if name in words:
+            queries[name] = _query_of(name)
+            words.update(_WORD.findall(queries[name]))
+    return {name: f"CREATE TABLE {SCHEMA}.{name} AS {queries[name]}" for name in SHARED if name in queries}
 
 
 def _judgements(rules: Sequence[Rule], kept: str) -> dict[str, str]:

@@ -78,6 +78,8 @@ def _pages(connection: duckdb.DuckDBPyConnection, runs: Sequence[str]) -> dict[s
     """What the pages of runs show; where numbers of one are beyond reckoning, it alone has none."""
     try:
         return point_pages(connection, runs)
+    except duckdb.InterruptException:
+        raise
     except duckdb.Error:
         if len(runs) == 1:
             return {}
