@@ -27,20 +27,20 @@ from analysis.report.series import series_of
 from analysis.report.tables import Tables, judged, read
 
 DEFAULT_PATH = Path("outputs/report.html")
-MOST_PAGES = 24
-"""Points that get a page where nobody has chosen them."""
+MOST_PAGES, FEW_PAGES, MANY_POINTS = 24, 12, 1_000
+"""Points that get a page where nobody has chosen them: fewer in a store of many, which takes longer anyhow."""
 
 
 def write_report(
     connection: duckdb.DuckDBPyConnection,
     path: str | Path = DEFAULT_PATH,
     chosen: Sequence[Run] | None = None,
-    most: int = MOST_PAGES,
+    most: int | None = None,
 ) -> Path:
     """Write the report of an open store (see `analysis.store.open_store`) to a file; return its path.
 
-    chosen: the runs that get a page of their own; None for up to `most` representative ones. The file appears whole or
-    not at all.
+    chosen: the runs that get a page of their own; None for up to `most` (by default MOST_PAGES or FEW_PAGES)
+    representative ones. The file appears whole or not at all.
 
     Raises:
         OSError: it cannot be written.
@@ -49,6 +49,7 @@ def write_report(
     bundle = begun()
     tables = read(connection)
     series = series_of(tables.crossovers, tables.bounds)
+    most = most or (MOST_PAGES if len(tables.bounds) <= MANY_POINTS else FEW_PAGES)
     runs = representative(connection, tables, series, most) if chosen is None else _latest(tables, chosen)
     places = names_of_environments(tables)
     # DuckDB judges and reads events while Python draws. Checking every chart against the schema of Vega-Lite would take
