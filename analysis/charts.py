@@ -16,7 +16,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from analysis import marks, theme
+from analysis import looks, marks, theme
 from analysis.marks import COUNT_LABELS, LEFT, PERCENT_LABELS, RIGHT, Frame, Ruler
 from analysis.theme import Line, Row
 
@@ -271,7 +271,8 @@ def bounds_map(points: Sequence[Row], axis: str, name: Name) -> Chart:
         tooltip=marks.tooltip(series="series", column=axis, bound="bound", says="why"),
     )
     stroke, width = (theme.FAINT, 1) if len(rows) <= MARKS_WITH_STROKES else (None, 0)
-    cells = base.mark_rect(stroke=stroke, strokeWidth=width).encode(color=_bound_colour(rows, "square"))
+    keys = [row["key"] for row in rows]
+    cells = base.mark_rect(stroke=stroke, strokeWidth=width).encode(color=looks.bound_colour(keys, looks.legend()))
     ink = alt.when(alt.datum.ink == theme.WHITE).then(alt.value(theme.WHITE)).otherwise(alt.value(theme.DARK))
     letters = base.mark_text(fontSize=12, fontWeight=600).encode(text=alt.Text("letter:N"), color=ink)
     return alt.layer(cells, letters).properties(
@@ -292,24 +293,11 @@ def _cell(point: Row, axis: str, name: Name) -> dict[str, Any]:
         "x": value,
         "column": theme.size(value),
         "bound": point["status"] if bound is theme.NOT_MEASURED else bound.name,
-        "key": _key(bound),
+        "key": looks.bound_key(bound),
         "letter": bound.letter,
         "ink": bound.ink,
         "says": point.get("sentence") or point.get("reason") or bound.reading,
     }
-
-
-def _key(bound: theme.Bound) -> str:
-    return f"{bound.letter}  {bound.name}"
-
-
-def _bound_colour(rows: Sequence[Row], symbol: str) -> alt.Color:
-    """Colours of the bounds that occur, in the order of the theme, with a legend that repeats their letters."""
-    present = {row["key"] for row in rows}
-    looks = [bound for bound in theme.BOUNDS.values() if _key(bound) in present]
-    scale = alt.Scale(domain=[_key(look) for look in looks], range=[look.colour for look in looks])
-    legend = alt.Legend(symbolType=symbol, symbolStrokeColor=theme.MUTED, symbolStrokeWidth=0.5)
-    return alt.Color("key:N", scale=scale, legend=legend)
 
 
 def crossings(crossings: Sequence[Row], axis: str, name: Name, unstated: int = 0) -> Chart:
@@ -459,10 +447,6 @@ def _cold_sentence(rows: Sequence[Row], wall: float | None) -> str:
     return f"first step {theme.time_us(first)}, {theme.number(first / wall)}× the warm step"
 
 
-def _cycle(domain: Sequence[str], looks: Sequence[str]) -> alt.Scale:
-    return alt.Scale(domain=list(domain), range=[looks[place % len(looks)] for place in range(len(domain))])
-
-
 def law(rows: Sequence[Row], name: Name) -> Chart:
     """How far wall lies from max(issue, device), against max(issue, device): 0 where the step law holds; band ±5 %.
 
@@ -477,12 +461,12 @@ def law(rows: Sequence[Row], name: Name) -> Chart:
     points = alt.Chart(marks.data(data)).mark_point(
         filled=True, size=58, opacity=0.9, stroke=theme.PAPER, strokeWidth=0.5
     )
-    frame = Frame(LARGE.width, 300)
+    frame, keys = Frame(LARGE.width, 300), [row["key"] for row in data]
     dots = points.encode(
         x=x.channel(alt.X, "x"),
         y=y.channel(alt.Y, "value"),
-        color=_bound_colour(data, "circle"),
-        shape=alt.Shape("key:N", scale=_bound_shapes(data)),
+        color=looks.bound_colour(keys, looks.legend()),
+        shape=looks.bound_shape(keys, looks.legend()),
         tooltip=marks.tooltip(
             series="point", bound="bound", wall="wall", model="max(issue, device)", says="difference"
         ),
@@ -510,17 +494,11 @@ def _law_row(row: Row, name: Name) -> dict[str, Any]:
         "x": theme.rounded(row["model_us"]),
         "value": theme.rounded(row["deviation"]),
         "bound": bound.name,
-        "key": _key(bound),
+        "key": looks.bound_key(bound),
         "wall": theme.time_us(row["wall_us"]),
         "model": theme.time_us(row["model_us"]),
         "says": f"{100 * row['deviation']:+.1f} %",
     }
-
-
-def _bound_shapes(rows: Sequence[Row]) -> alt.Scale:
-    keys = [_key(bound) for bound in theme.BOUNDS.values() if _key(bound) in {row["key"] for row in rows}]
-    shapes = ("square", "triangle-up", "diamond", "circle", "cross", "triangle-down", "stroke")
-    return _cycle(keys, shapes)
 
 
 def _law_sentence(rows: Sequence[Row]) -> str:

@@ -11,7 +11,7 @@ from analysis.comparison.compared import THRESHOLDS, Row, chance, rows_of
 from analysis.comparison.sides import make, narrow, selected, stores, widen
 from analysis.comparison.significance import holm
 from analysis.comparison.suspects import percent
-from analysis.output import FORMATS, OutputError, printable, short, write_rows
+from analysis.output import FORMATS, OutputError, printable, short, whole, write_rows
 from analysis.store import StoreError
 
 HELP = "one quantity of every point over the sweeps of a store, in time order, and where it really changed"
@@ -163,9 +163,6 @@ def _draw(connection: duckdb.DuckDBPyConnection, quantity: str, path: Path) -> N
     from analysis.comparison.history_chart import draw
 
     picture = draw(rows_of(connection, f"FROM history ORDER BY {ORDER}"), quantity, path.suffix.removeprefix("."))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(picture)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}") from error
+    with whole(path) as draft:
+        draft.write_bytes(picture)
     print(path, file=sys.stderr)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from analysis.naming import ATTRIBUTES, AXES, CANDIDATES, IDS, PointError, Run, all_runs, named_run
+from analysis.naming import ATTRIBUTES, AXES, BETWEEN_WORDS, CANDIDATES, IDS, PointError, Run, all_runs, named_run
 from analysis.output import printable
 from analysis.store import RELATIONS, SQL, StoreError, open_store
 
@@ -37,9 +37,6 @@ FACTS = {
 OWN = "own:"
 LETTERS = 8
 """Characters of an id that are shown."""
-
-_BETWEEN_WORDS = re.compile(r"\s+(?=[\w.]+=)")
-"""A space inside a value separates nothing."""
 
 
 class SideError(StoreError):
@@ -128,7 +125,7 @@ def _place(text: str) -> tuple[Path | None, list[str]]:
     """The folder or file that the text begins with, and its other words."""
     if text and _exists(text):
         return Path(text), []
-    first, *rest = _BETWEEN_WORDS.split(text)
+    first, *rest = BETWEEN_WORDS.split(text)
     if rest and _exists(first):
         return Path(first), rest
     return None, [first, *rest]
@@ -142,7 +139,7 @@ def _exists(name: str) -> bool:
 
 
 def _looks_like_a_path(text: str) -> bool:
-    first = _BETWEEN_WORDS.split(text)[0]
+    first = BETWEEN_WORDS.split(text)[0]
     return "=" not in first and ("/" in first or first.endswith(".parquet"))
 
 
@@ -154,7 +151,7 @@ def _nothing_to_compare(text: str, imports: int) -> str:
 
 def selected(connection: duckdb.DuckDBPyConnection, words: Sequence[str], folder: Path) -> list[str]:
     """Ids of the swept runs of an open store that fit all words (filters as those of a side). Raises StoreError."""
-    chosen = _chosen(_BETWEEN_WORDS.split(" ".join(words)) if words else [], all_runs(connection), connection, folder)
+    chosen = _chosen(BETWEEN_WORDS.split(" ".join(words)) if words else [], all_runs(connection), connection, folder)
     found = [run.run_id for run in chosen if run.keys.get("source") != "import"]
     if not found:
         raise SideError(_nothing_to_compare(" ".join(words) or str(folder), len(chosen)))
