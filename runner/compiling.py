@@ -14,9 +14,12 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
+
+if TYPE_CHECKING:
+    from runner.point import Point
 
 T = TypeVar("T")
 
@@ -45,6 +48,17 @@ def compiled(function: Callable[..., Any], mode: bool | str, dynamic: bool | Non
     done = torch.compile(function, mode=None if mode is True else mode, dynamic=dynamic)
     _watch()
     return done
+
+
+def of_point(point: Point, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function compiled as the point says."""
+    dynamic = None if isinstance(point.dynamic, str) else point.dynamic
+    return compiled(function, point.compile, dynamic)
+
+
+def apart(point: Point, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, compiled on its own: what a point's step has compiled knows nothing of it."""
+    return function if point.compile is False else of_point(point, separate(function))
 
 
 def mark_static(inputs: Iterable[Any]) -> None:

@@ -9,7 +9,7 @@ import math
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from runner.point import AXES, Point, PointError
 from runner.rounds import Target
 from runner.task import Interpreter, Recorder
 
-OF_A_POINT = ("python", "env", "measure", "profiler", "max_step_s", "point_timeout", "artifacts")
+OF_A_POINT = ("python", "env", "measure", "profiler", "nvtx", "max_step_s", "point_timeout", "artifacts")
 OF_A_COMMAND = (
     "store", "devices", "wait", "order", "order_seed", "rerun", "dry_run", "on_error", "skip_after_oom",
     "recycle_after", "memory_limit_gb", "points", "search",
@@ -26,6 +26,9 @@ SEARCH = ("axis", "low", "high", "multiple", "tolerance_frac", "most_points", "m
 SEARCHED = ("size", "batch", "threads")
 DEFAULT_RANGES = {"size": (8, 16384)}
 MEASURE = ("name", "target_frac", "limit_s", "slopes_every")
+RECORDED = ("record_shapes", "profile_memory", "with_stack", "with_modules")
+TOOLS = ("torch", "nsys")
+NVTX = ("phases", "modules", "ops")
 ORDERS = ("shuffled", "given")
 ON_ERROR = ("continue", "stop")
 
@@ -62,7 +65,6 @@ class Job:
         """
         _refuse_keys("", values, (*AXES, *OF_A_POINT, *OF_A_COMMAND))
         measure = _group(values, "measure", MEASURE)
-        profiler = _group(values, "profiler", tuple(each.name for each in fields(Recorder)))
         every = _count("measure.slopes_every", measure["slopes_every"])
         return cls(
             index=index,
@@ -76,7 +78,7 @@ class Job:
             slopes=every > 0 and turn % every == 0,
             max_step_s=_positive("max_step_s", values["max_step_s"]),
             timeout_s=_positive("point_timeout", values["point_timeout"]),
-            recorder=Recorder(*(_flag(f"profiler.{each.name}", profiler[each.name]) for each in fields(Recorder))),
+            recorder=_recorder(values),
             artifacts=_flag("artifacts", values["artifacts"]),
         )
 
@@ -201,6 +203,13 @@ class Settings:
 def command_values(values: Mapping[str, Any]) -> tuple[Any, ...]:
     """The values that must be alike for all points of a command, for a comparison that costs nothing."""
     return tuple(values.get(key) for key in OF_A_COMMAND)
+
+
+def _recorder(values: Mapping[str, Any]) -> Recorder:
+    profiler = _group(values, "profiler", (*RECORDED, "tool"))
+    flags = {name: _flag(f"profiler.{name}", profiler[name]) for name in RECORDED}
+    nvtx = None if values["nvtx"] is None else _word("nvtx", values["nvtx"], NVTX)
+    return Recorder(**flags, tool=_word("profiler.tool", profiler["tool"], TOOLS), nvtx=nvtx)
 
 
 def _group(values: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> Mapping[str, Any]:

@@ -54,6 +54,13 @@ class Setting:
 
 def checked(target: Any) -> str:
     """The target as it is stored: a path below the current folder relative to it. Raises TargetError."""
+    try:
+        return _checked(target)
+    except TargetError as error:
+        raise TargetError(f"{error}; for example {EXAMPLE}") from None
+
+
+def _checked(target: Any) -> str:
     place, name = _parts(target)
     file = file_of(target)
     if not {name, "*"} & _read(file).names:
@@ -158,8 +165,9 @@ def build(target: str, point: Point) -> tuple[Callable[..., Any], tuple[Any, ...
     """
     import torch
 
-    dtypes = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-    setting = Setting(point.size, point.batch, dtypes[point.dtype], torch.device(point.device), point.seed)
+    from runner.workloads.base import torch_dtype
+
+    setting = Setting(point.size, point.batch, torch_dtype(point.dtype), torch.device(point.device), point.seed)
     torch.manual_seed(point.seed)
     function = getattr(_imported(target), _parts(target)[1])
     try:

@@ -32,12 +32,9 @@ def refusal(point: Point) -> str | None:
 
 def doubled_step(point: Point, device: Device) -> Callable[[], Any]:
     """The point's step with its inputs' rows twice, compiled on its own where the point is, called once."""
-    function = point.spec.function(point)
-    if point.compile is not False:
-        function = compiling.compiled(compiling.separate(function), point.compile, point.dynamic)
     generator = torch.Generator(device.torch).manual_seed(point.seed)
-    inputs = point.spec.inputs(point, device.torch, generator)
-    step = partial(function, *twice_the_rows(inputs, SHARED[point.workload]))
+    built = point.spec.build(point, device.torch, generator, partial(compiling.apart, point))
+    step = partial(built.function, *twice_the_rows(built.arguments, SHARED[point.workload]))
     step()
     return step
 

@@ -25,7 +25,7 @@ from runner.quiet import quiet_host
 from runner.rounds import Rounds, Sample, Take, Target, completed, lacking, take_rounds
 from runner.slopes import take_slopes
 from runner.task import Measurement, Recorder, Task
-from runner.workloads import Custom, predicted_step_s
+from runner.workloads import Built, predicted_step_s
 
 Step = Callable[[], Any]
 MOST_INPUTS = 16384
@@ -216,16 +216,26 @@ def _timed(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> t
 
 def build_step(point: Point, device: Device) -> Step:
     """The step with its inputs bound; with l2=cold a cycle over inputs of three times the cache."""
-    function = compiling.compiled(point.spec.function(point), point.compile, point.dynamic)
+    return bound(build(point, device), point, device)
+
+
+def build(point: Point, device: Device) -> Built:
+    """The point's step and what it is called with, before its first call."""
     generator = torch.Generator(device.torch).manual_seed(point.seed)
-    make = partial(point.spec.inputs, point, device.torch, generator)
-    first = make()
+    built = point.spec.build(point, device.torch, generator, partial(compiling.of_point, point))
     if point.static_inputs:
-        compiling.mark_static(first)
+        compiling.mark_static(built.arguments)
+    return built
+
+
+def bound(built: Built, point: Point, device: Device) -> Step:
+    """The step as it is called; with l2=cold further inputs are made behind the first."""
+    first = built.arguments
     if point.l2 == "warm":
-        return partial(function, *first)
-    sets = [first, *(make() for _ in range(cold_sets(first, device) - 1))]
-    return Rotation([partial(function, *each) for each in sets])
+        return partial(built.function, *first)
+    generator = torch.Generator(device.torch).manual_seed(point.seed + 1)
+    more = [point.spec.inputs(point, device.torch, generator) for _ in range(cold_sets(first, device) - 1)]
+    return Rotation([partial(built.function, *each) for each in (first, *more)])
 
 
 class Rotation:
@@ -253,16 +263,16 @@ def cold_sets(inputs: tuple[torch.Tensor, ...], device: Device) -> int:
 
 
 def _floor_step(point: Point, device: Device) -> Step | None:
-    """The same operations at the workload's floor size, on one thread, compiled on its own where the point is.
+    """The same operations at the workload's floor, compiled on its own where the point is.
 
-    None for a step of the user's own: what it does when there is nothing to do is not known.
+    None where it is not known what the step does when there is nothing to do, as for a step of the user's own.
     """
-    if isinstance(point.spec, Custom):
+    small = point.spec.at_floor(replace(point, l2="warm"))
+    if small is None:
         return None
-    small = replace(point, size=point.spec.floor_size, l2="warm")
-    function = compiling.compiled(compiling.separate(small.spec.function(small)), small.compile, small.dynamic)
     generator = torch.Generator(device.torch).manual_seed(small.seed)
-    step = partial(function, *small.spec.inputs(small, device.torch, generator))
+    built = small.spec.build(small, device.torch, generator, partial(compiling.apart, small))
+    step = partial(built.function, *built.arguments)
     step()
     return step
 
@@ -326,7 +336,7 @@ def _warm_wall_us(step: Step, steps: int, device: Device, clock: Clock) -> float
 def _without_floor(task: Task, step: Step, device: Device, clock: Clock, facts: dict[str, Any]) -> Rounds:
     """wall alone, on a device where every call returns when its work is done."""
     steps = timing.steps_for(timing.WALL_SPAN_US, timing.wall_us(step, 1, device, clock))
-    unknown = "a step of your own has no size at which it is known to do nothing"
+    unknown = f"{task.point.workload} has no size at which it is known to do nothing"
     facts["reasons"] = {**ONE_TIME, "floor_us": unknown, "doubled_us": doubling.refusal(task.point)}
     return take_rounds({"wall": partial(_warm_wall_us, step, steps, device, clock)}, ("wall",), task.target, clock)
 

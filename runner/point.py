@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from runner import custom
-from runner.workloads import WORKLOADS, Workload
+from runner.workloads import WORKLOADS, Allowed, Workload
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16")
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -61,7 +61,7 @@ class Point:
     dtype: str
     batch: int | None
     compile: bool | str
-    dynamic: bool | None
+    dynamic: bool | str | None
     warmup: bool | int
     device: str
     schedule: Schedule
@@ -91,6 +91,8 @@ class Point:
             seed=_count("seed", values["seed"], 0),
             static_inputs=_static_inputs(values["static_inputs"], values["l2"], values["compile"]),
         )
+        if (refusal := workload.refusal(point)) is not None:
+            raise PointError(refusal)
         return point.without_absent_axes() if workload.idle else point
 
     def without_absent_axes(self) -> Point:
@@ -191,10 +193,10 @@ def _compile(value: Any) -> bool | str:
     return _one_of("compile", value, ("false", "true", *MODES)) if value not in ("true", "false") else value == "true"
 
 
-def _dynamic(value: Any) -> bool | None:
-    if value is None or isinstance(value, bool):
+def _dynamic(value: Any) -> bool | str | None:
+    if value is None or isinstance(value, bool) or value == "mark":
         return value
-    raise _refuse("dynamic", value, "false, true or null", "for example dynamic=false")
+    raise _refuse("dynamic", value, "false, true, null or mark", "for example dynamic=false")
 
 
 def _warmup(value: Any) -> bool | int:
@@ -234,30 +236,38 @@ def _params(workload: Workload, group: Mapping[str, Any]) -> tuple[tuple[str, An
         if key not in workload.params:
             allowed = ", ".join(f"workload.{name}" for name in workload.params) or "no parameter at all"
             raise _refuse(f"workload.{key}", given[key], f"{allowed} for {workload.name}", "leave it out")
-    return tuple((key, _param(key, given.get(key), workload.params[key])) for key in sorted(workload.params))
+    values = {**workload.defaults, **given}
+    return tuple((key, _param(key, values.get(key), workload.params[key])) for key in sorted(workload.params))
 
 
-def _param(key: str, value: Any, allowed: range | tuple[str, ...]) -> int | str:
-    if key == "target":
-        return _target(value)
+def _param(key: str, value: Any, allowed: Allowed) -> Any:
     if isinstance(allowed, tuple):
-        return _one_of(f"workload.{key}", value, allowed)
+        return _word_of(f"workload.{key}", value, allowed)
+    if not isinstance(allowed, range):
+        return _accepted(f"workload.{key}", value, allowed)
     if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
         span = f"a whole number from {allowed.start} to {allowed.stop - 1}"
         raise _refuse(f"workload.{key}", value, span, f"for example workload.{key}={allowed.start}")
     return value
 
 
-def _target(value: Any) -> str:
+def _word_of(key: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    """One of some words, numbers, true, false and null; 1 is not true."""
+    if not any(type(value) is type(each) and value == each for each in allowed):
+        raise _refuse(key, value, ", ".join(map(_word, allowed)), f"for example {key}={_word(allowed[0])}")
+    return value
+
+
+def _accepted(key: str, value: Any, accept: Callable[[Any], Any]) -> Any:
     try:
-        return custom.checked(value)
-    except custom.TargetError as error:
-        raise PointError(f"workload.target={_word(value)}: {error}; for example {custom.EXAMPLE}.") from None
+        return accept(value)
+    except ValueError as error:
+        raise PointError(f"{key}={_word(value)}: {error}.") from None
 
 
 def _l2(value: Any, workload: Workload) -> str:
-    if value == "cold" and "target" in workload.params:
-        raise _refuse("l2", value, "warm, since your function makes its inputs itself", "leave it out")
+    if value == "cold" and not workload.rotates:
+        raise _refuse("l2", value, f"warm, since {workload.name} makes its inputs itself", "leave it out")
     return _one_of("l2", value, L2)
 
 

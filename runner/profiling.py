@@ -13,6 +13,7 @@ from torch.profiler import ProfilerAction, profile, record_function
 
 from runner import nvml
 from runner.device import Device
+from runner.phases import heard
 from runner.point import Schedule
 from runner.task import Recorder
 
@@ -62,7 +63,7 @@ def record(
     steps = (schedule.wait + schedule.warmup + schedule.active) * schedule.repeat
     device.synchronize()
     before = condition(device)
-    with profile(
+    with heard(record_function), profile(
         activities=device.activities, schedule=phases, on_trace_ready=keep,
         record_shapes=recorder.record_shapes, profile_memory=recorder.profile_memory,
         with_stack=recorder.with_stack, with_modules=recorder.with_modules,

@@ -14,12 +14,18 @@ PROTOCOL = 4
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """What torch.profiler records besides times."""
+    """What the profiler records besides times, and which it is.
+
+    tool: `torch` (torch.profiler) or `nsys` (Nsight Systems); nvtx: None, or what gets an NVTX range in the profiled
+    window: `phases`, `modules` (and the phases) or `ops` (and both).
+    """
 
     record_shapes: bool = True
     profile_memory: bool = False
     with_stack: bool = False
     with_modules: bool = False
+    tool: str = "torch"
+    nvtx: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,10 @@ DEFAULTS: dict[str, Any] = {
     "static_inputs": False,
     "python": None, "env": {},
     "measure": {"name": "default", "target_frac": 0.02, "limit_s": 1, "slopes_every": 8},
-    "profiler": {"record_shapes": True, "profile_memory": False, "with_stack": False, "with_modules": False},
+    "profiler": {
+        "record_shapes": True, "profile_memory": False, "with_stack": False, "with_modules": False, "tool": "torch",
+    },
+    "nvtx": None,
     "max_step_s": 5, "point_timeout": 300, "artifacts": False,
     "store": "outputs/store", "devices": None, "wait": True, "order": "shuffled", "order_seed": 0, "rerun": False,
     "dry_run": False, "on_error": "continue", "skip_after_oom": True, "recycle_after": 500, "memory_limit_gb": None,

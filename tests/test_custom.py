@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -160,7 +162,7 @@ def test_a_changed_file_is_another_point(tmp_path: Path) -> None:
 
 def test_inputs_that_rotate_are_refused(bench: Path) -> None:
     """l2=cold needs inputs that the runner makes."""
-    with pytest.raises(PointError, match="l2=cold: allowed is warm, since your function makes its inputs itself"):
+    with pytest.raises(PointError, match="l2=cold: allowed is warm, since custom makes its inputs itself"):
         point(f"{bench}:build", l2="cold")
 
 
@@ -217,10 +219,12 @@ def test_a_file_that_ends_the_process_is_an_error(tmp_path: Path) -> None:
 def test_arguments_are_handed_out_once(bench: Path) -> None:
     """Nothing of a point stays alive in the description of its workload."""
     given = point(f"{bench}:build", size=4)
-    given.spec.function(given)
-    device, generator = torch.device("cpu"), torch.Generator()
-    assert len(given.spec.inputs(given, device, generator)) == 2
-    assert given.spec.inputs(given, device, generator) == ()
+    built = given.spec.build(given, torch.device("cpu"), torch.Generator(), lambda function: function)
+    alive = weakref.ref(next(each for each in built.arguments if isinstance(each, torch.Tensor)))
+    assert alive() is not None
+    del built
+    gc.collect()
+    assert alive() is None
 
 
 def test_a_sweep_stores_its_points_and_resumes(bench: Path, tmp_path: Path) -> None:

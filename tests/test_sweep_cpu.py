@@ -237,6 +237,7 @@ def test_a_profile_says_how_it_was_recorded(done: Done) -> None:
     facts = done.facts(FIRST)
     assert facts["profile"]["options"] == {
         "record_shapes": True, "profile_memory": False, "with_stack": False, "with_modules": False,
+        "tool": "torch", "nvtx": None,
     }  # fmt: skip
     assert facts["profile"]["window"] is None and "memory" not in facts
 
