@@ -209,7 +209,13 @@ def _recorder(values: Mapping[str, Any]) -> Recorder:
     profiler = _group(values, "profiler", (*RECORDED, "tool"))
     flags = {name: _flag(f"profiler.{name}", profiler[name]) for name in RECORDED}
     nvtx = None if values["nvtx"] is None else _word("nvtx", values["nvtx"], NVTX)
-    return Recorder(**flags, tool=_word("profiler.tool", profiler["tool"], TOOLS), nvtx=nvtx)
+    tool = _word("profiler.tool", profiler["tool"], TOOLS)
+    if nvtx == "ops" and tool != "nsys":
+        raise PointError(
+            "nvtx=ops: allowed with profiler=nsys, since torch.profiler shows the operators itself and excludes their "
+            "NVTX ranges; for example nvtx=modules."
+        )
+    return Recorder(**flags, tool=tool, nvtx=nvtx)
 
 
 def _group(values: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ import itertools
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from runner.device import Device
 from runner.point import Point, Schedule
 from runner.profiling import Profile, record, warm_profiler
 from runner.quiet import quiet_host
+from runner.ranges import module_names, ranges
 from runner.rounds import Rounds, Sample, Take, Target, completed, lacking, take_rounds
 from runner.slopes import take_slopes
 from runner.task import Measurement, Recorder, Task
@@ -459,12 +461,19 @@ def _profiled(
     _sustain(step, device, clock, facts)
     try:
         point, folder = task.point, Path(task.folder)
-        done = record(step, point.workload, point.schedule, task.recorder, device, folder, task.table)
+        inside = _ranges(task, step)
+        done = record(step, point.workload, point.schedule, task.recorder, device, folder, task.table, inside)
     except Exception as error:
         facts["profile"] = {"reason": f"the profiler failed: {' '.join(str(error).split())[:300]}"}
         return (), None
     facts["profile"] = _conditions(done, task)
     return _paths(done.traces), done.table
+
+
+def _ranges(task: Task, step: Step) -> AbstractContextManager[None]:
+    """Phases and, where they are asked for, modules and operators of the step, as ranges of its profile."""
+    arguments = step.args if isinstance(step, partial) else ()
+    return ranges(task.recorder, module_names(arguments), task.point.compile is not False)
 
 
 def _sustain(step: Step, device: Device, clock: Clock, facts: dict[str, Any]) -> None:
@@ -501,7 +510,8 @@ def _cold_profile(task: Task, device: Device, facts: dict[str, Any]) -> Measurem
     point, folder = task.point, Path(task.folder)
     warm_profiler(device, folder)
     step = build_step(point, device)
-    done = record(step, point.workload, point.schedule, task.recorder, device, folder, task.table)
+    inside = _ranges(task, step)
+    done = record(step, point.workload, point.schedule, task.recorder, device, folder, task.table, inside)
     facts["profile"] = _conditions(done, task)
     return Measurement("ok", None, (), {}, facts, _paths(done.traces), done.table)
 

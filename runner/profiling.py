@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -40,10 +41,12 @@ def record(
     device: Device,
     folder: Path,
     table: bool,
+    inside: AbstractContextManager[object] | None = None,
 ) -> Profile:
     """Run the schedule; every step is annotated with `name`, every recorded window begins and ends with a fence.
 
-    Files appear in `folder`. Raises what the step or the profiler raises.
+    inside: what is entered for the whole schedule (see runner/ranges.py). Files appear in `folder`. Raises what the
+    step or the profiler raises.
     """
     traces: list[Path] = []
     tables: list[str] = []
@@ -63,7 +66,7 @@ def record(
     steps = (schedule.wait + schedule.warmup + schedule.active) * schedule.repeat
     device.synchronize()
     before = condition(device)
-    with heard(record_function), profile(
+    with inside or heard(record_function), profile(
         activities=device.activities, schedule=phases, on_trace_ready=keep,
         record_shapes=recorder.record_shapes, profile_memory=recorder.profile_memory,
         with_stack=recorder.with_stack, with_modules=recorder.with_modules,
