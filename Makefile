@@ -7,7 +7,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 CLUSTER := .venv-cluster
 
-.PHONY: sweep demo test lint coverage test-gpu test-cluster test-kill bench-engine bench-analysis bench-ingest bench-report clean
+.PHONY: sweep demo test lint coverage test-gpu test-cluster test-kill bench-engine bench-analysis bench-ingest bench-report bench-watch clean
 
 sweep: $(READY)  ## sweep this machine's device and write the report
 	$(BIN)/python -m runner doctor --store $(STORE) || true
@@ -36,7 +36,8 @@ coverage: $(READY)  ## how often a 95 % interval holds the truth, simulated and 
 
 test-gpu:  ## what needs CUDA: pytest and the runner's packages alone
 	$(or $(wildcard $(BIN)/python),$(PYTHON)) -m pytest -m gpu -p no:cacheprovider \
-		tests/test_gpu.py tests/test_gpu_engine.py tests/test_environment.py tests/test_condition.py
+		tests/test_gpu.py tests/test_gpu_engine.py tests/test_gpu_ladder.py tests/test_environment.py \
+		tests/test_condition.py
 
 test-kill: $(READY)  ## parent and worker killed at 30 moments each, and the sweep resumed: nine minutes
 	$(BIN)/python tests/killing.py 30
@@ -52,6 +53,9 @@ bench-ingest: $(READY)  ## MB/s and memory of the import beside other decoders, 
 
 bench-report: $(READY)  ## size of the report of 100, 1,000 and 10,000 points, seconds to make and to draw it
 	$(BIN)/python scripts/bench_report.py
+
+bench-watch: $(READY)  ## nanoseconds that a watch costs a program's step while it measures nothing
+	$(BIN)/python scripts/bench_watch.py
 
 test-cluster: $(CLUSTER)/.ready  ## sweeps as jobs of submitit, Ray and joblib, in an environment of its own
 	$(CLUSTER)/bin/python -m pytest -m cluster tests/cluster

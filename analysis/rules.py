@@ -35,6 +35,8 @@ SHARED = (
     "twins",
     "graph_calls",
     "multiprocessor_limits",
+    "memory_held",
+    "setting_twins",
 )
 """Relations that the rules read, each after those it reads. A relation lives in the file of its name, as a query."""
 

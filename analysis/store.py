@@ -25,6 +25,9 @@ RELATIONS = (
     "stg_environments",
     "stg_roofs",
     "stg_code",
+    "stg_memory",
+    "stg_numerics",
+    "stg_cycles",
     "runs",
     "environments",
     "roofs",
@@ -61,10 +64,27 @@ RELATIONS = (
     "law_summary",
     "truth",
     "interventions",
+    "_phase_memory",
+    "holders",
+    "numerics",
+    "recompiles",
+    "payback",
+    "allocator",
 )
 """The relations of every store, each after those it reads. A relation lives in the file of its name."""
 
-ON_DEMAND = ("kernel_names", "cures", "host_tax", "roofline", "pairs", "rules", "findings", "rule_outcomes")
+ON_DEMAND = (
+    "kernel_names",
+    "cures",
+    "host_tax",
+    "roofline",
+    "pairs",
+    "phases",
+    "holder_growth",
+    "rules",
+    "findings",
+    "rule_outcomes",
+)
 """Long queries: who opens a store waits for them only where they are asked for (`add`, or all of a store). The last
 three are tables, made together."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -264,7 +265,8 @@ class SeriesNames:
     """Names series by what tells them apart.
 
     The workload, dtype, batch, compile mode and a warm-up that is not the usual one always stand in a name; a further
-    setting only where the rows given disagree on it, so that what is common to all is not repeated in every title.
+    setting only where the rows given of that workload disagree on it, so that what is common to all is not repeated in
+    every title.
     """
 
     _SETTINGS = ("dynamic", "device")
@@ -276,13 +278,14 @@ class SeriesNames:
         self._settings = [
             name for name in self._SETTINGS if name not in said and len({row.get(name) for row in rows}) > 1
         ]
-        params, warmups = [json_params(row) for row in rows], {row.get("warmup") for row in rows}
-        keys = sorted({key for each in params for key in each} - {axis})
         # A cold point has a schedule of its own: what differs by warm-up alone tells nothing apart.
-        kinds = [
-            [each for each, row in zip(params, rows, strict=True) if row.get("warmup") == kind] for kind in warmups
-        ]
-        self._params = [key for key in keys if any(len({_plain(each.get(key)) for each in kind}) > 1 for kind in kinds)]
+        kinds: dict[tuple[Any, Any], list[Mapping[str, Any]]] = defaultdict(list)
+        for row in rows:
+            kinds[row.get("workload"), row.get("warmup")].append(json_params(row))
+        self._params: dict[Any, set[str]] = defaultdict(set)
+        for (workload, _), params in kinds.items():
+            keys = {key for each in params for key in each} - {axis}
+            self._params[workload] |= {key for key in keys if len({_plain(each.get(key)) for each in params}) > 1}
 
     def __call__(self, row: Row) -> str:
         words = [
@@ -294,9 +297,8 @@ class SeriesNames:
         words += [compile_word(row.get("compile")), self._warmup(row)]
         words += [f"{name} {_plain(row[name])}" for name in self._settings if row.get(name) is not None]
         params = json_params(row)
-        words += [
-            f"{key} {_plain(params[key])}" for key in self._params if params.get(key) not in (None, USUAL.get(key))
-        ]
+        told = sorted(self._params[row.get("workload")])
+        words += [f"{key} {_plain(params[key])}" for key in told if params.get(key) not in (None, USUAL.get(key))]
         return SEPARATOR.join(str(word) for word in words if word)
 
     def _warmup(self, row: Row) -> str | None:

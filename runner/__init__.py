@@ -12,4 +12,8 @@ def __getattr__(name: str) -> Any:
         from runner.phases import phase
 
         return phase
+    if name == "watch":
+        from runner.watching import watch
+
+        return watch
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,11 +30,12 @@ class BlockingCalls:
     """Watches the synchronizing calls while `watched` is entered: how often each is made, and the time inside them.
 
     A call made inside another counts once. `before` runs ahead of each call, its own time left out: a synchronize
-    there shows what the call costs when nothing is pending.
+    there shows what the call costs when nothing is pending. `kind`: of the device that may be waited for; a call that
+    speaks of tensors elsewhere alone (Adam's counters on the host, say) waits for nothing and is left out.
     """
 
-    def __init__(self, clock: Clock, before: Callable[[], Any] | None = None) -> None:
-        self.clock, self.before = clock, before
+    def __init__(self, clock: Clock, before: Callable[[], Any] | None = None, kind: str | None = None) -> None:
+        self.clock, self.before, self.kind = clock, before, kind
         self.inside_ns = 0
         self.counts: Counter[str] = Counter()
         self._busy = False
@@ -56,7 +57,7 @@ class BlockingCalls:
 
     def _watch(self, original: Callable[..., Any], label: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self._busy:
+            if self._busy or self._is_elsewhere(args):
                 return original(*args, **kwargs)
             self._busy = True
             try:
@@ -65,6 +66,11 @@ class BlockingCalls:
                 self._busy = False
 
         return call
+
+    def _is_elsewhere(self, args: Any) -> bool:
+        """Whether a call speaks of tensors, none of which is on the device."""
+        kinds = {each.device.type for each in args if isinstance(each, torch.Tensor)}
+        return self.kind is not None and bool(kinds) and self.kind not in kinds
 
     def _timed(self, original: Callable[..., Any], label: str, args: Any, kwargs: Any) -> Any:
         if self.before is not None:

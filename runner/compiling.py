@@ -124,6 +124,20 @@ def facts() -> dict[str, Any]:
     }
 
 
+def frame_ids() -> list[str]:
+    """Ids of the frames that were compiled since `forget`, as facts.compile names them."""
+    from torch._dynamo import utils
+
+    return [str(each.compile_id) for each in utils.get_compilation_metrics() if getattr(each, "co_name", None)]
+
+
+def limit_reached() -> bool:
+    """Whether a function was compiled as often as torch allows, so that calls of it run eager from then on."""
+    from torch._dynamo import utils
+
+    return _limit_reached(utils.get_compilation_metrics(), utils.counters)
+
+
 # -- what dynamo tells -------------------------------------------------------------------------------------------------
 
 

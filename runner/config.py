@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from runner import custom
 from runner.point import AXES, Point, PointError
 from runner.rounds import Target
 from runner.task import Interpreter, Recorder
@@ -22,6 +23,7 @@ OF_A_COMMAND = (
     "store", "devices", "wait", "order", "order_seed", "rerun", "dry_run", "on_error", "skip_after_oom",
     "recycle_after", "memory_limit_gb", "points", "search",
 )  # fmt: skip
+KEYS = (*AXES, *OF_A_POINT, *OF_A_COMMAND)
 SEARCH = ("axis", "low", "high", "multiple", "tolerance_frac", "most_points", "most_runs")
 SEARCHED = ("size", "batch", "threads")
 DEFAULT_RANGES = {"size": (8, 16384)}
@@ -63,7 +65,8 @@ class Job:
 
         turn: place of the point among those of the command, the same for all of its interpreters.
         """
-        _refuse_keys("", values, (*AXES, *OF_A_POINT, *OF_A_COMMAND))
+        values = _with_own_axes(values)
+        _refuse_keys("", values, KEYS)
         measure = _group(values, "measure", MEASURE)
         every = _count("measure.slopes_every", measure["slopes_every"])
         return cls(
@@ -143,13 +146,22 @@ class Search:
     def at(self, values: Mapping[str, Any], place: int) -> dict[str, Any]:
         """A configuration with its axis at a place. Raises PointError where it has no such axis."""
         value, group = self.value(place), values["workload"]
-        if isinstance(group, Mapping) and self.axis != "name" and self.axis in group:
+        if self.axis in values and self.axis not in KEYS:  # +heads=8 of a step of the user's own
+            return {**values, self.axis: value}
+        if isinstance(group, Mapping) and self.axis != "name" and (self.axis in group or self._is_own(group)):
             return {**values, "workload": {**group, self.axis: value}}
         if self.axis not in SEARCHED:
             numeric = [key for key, each in group.items() if isinstance(each, int | float)]
             allowed = ", ".join([*SEARCHED, *(f"workload.{key}" for key in numeric)])
             raise PointError(f"search.axis={self.axis}: allowed is {allowed}; for example search.axis=size.")
         return {**values, self.axis: value}
+
+    def _is_own(self, group: Mapping[str, Any]) -> bool:
+        """Whether the axis is a keyword of the user's function, which need not be given where it has a default."""
+        try:
+            return group.get("name") == "custom" and self.axis in (custom.keywords(group.get("target")) or ())
+        except custom.TargetError:  # told where the point is checked
+            return False
 
     def place(self, point: Point) -> int:
         """Where a point lies, counted in multiples."""
@@ -216,6 +228,18 @@ def _recorder(values: Mapping[str, Any]) -> Recorder:
             "NVTX ranges; for example nvtx=modules."
         )
     return Recorder(**flags, tool=tool, nvtx=nvtx)
+
+
+def _with_own_axes(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keys that nothing else knows, `+heads=8`, are keywords of the user's function, among the workload's settings."""
+    group = values.get("workload")
+    own = {key: value for key, value in values.items() if key not in KEYS}
+    if not own or not isinstance(group, Mapping) or group.get("name") != "custom":
+        return values
+    if twice := sorted(set(own) & set(group)):
+        raise PointError(f"{twice[0]}={own[twice[0]]}: it is given twice; leave out workload.{twice[0]}.")
+    rest = {key: value for key, value in values.items() if key in KEYS}
+    return {**rest, "workload": {**group, **own}}
 
 
 def _group(values: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> Mapping[str, Any]:

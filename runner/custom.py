@@ -2,7 +2,10 @@
 
 The parent reads the file, to check that it defines the name and to hash it, and never runs it; the worker imports it
 and calls `build(point)` (see `Setting`), which returns the step: `(function, arguments)`, where the function may be a
-torch.nn.Module, or a function that needs no arguments.
+torch.nn.Module, or a function that needs no arguments. Every further keyword of `build` is an axis of its own:
+`def build(point, heads=8)` is swept by `+heads=8,16`. What a step computes and moves may be told as well: a third part
+of the tuple, `{"flops": ..., "bytes": ...}`, or attributes of the function by these names; else runner/counting.py
+counts it.
 """
 
 from __future__ import annotations
@@ -11,11 +14,12 @@ import ast
 import hashlib
 import importlib
 import importlib.util
+import math
 import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,7 +32,12 @@ if TYPE_CHECKING:
     from runner.point import Point
 
 EXAMPLE = "workload.target=path/to/file.py:build"
-RETURNS = "a function and a tuple of its arguments, or a function that needs none"
+RETURNS = "a function and a tuple of its arguments (and {'flops': ..., 'bytes': ...} if you know them), or a function"
+TAKEN = (
+    "name", "target", "workload", "size", "dtype", "batch", "compile", "dynamic", "warmup", "device", "schedule", "l2",
+    "threads", "seed", "static_inputs",
+)  # fmt: skip
+"""Names of the axes that every point has: no keyword of a function may be one."""
 
 
 class TargetError(ValueError):
@@ -82,6 +91,16 @@ def source(target: str) -> str:
     return _read(file_of(target)).digest
 
 
+def sources(params: Mapping[str, Any]) -> list[str]:
+    """Hashes of the files that a point's parameters name: a target's, and a model's config.json."""
+    target, model = params.get("target"), params.get("model")
+    files = [file_of(target)] if isinstance(target, str) else []
+    hashes = [_read(each).digest for each in files]
+    if isinstance(model, str) and model.endswith(".json"):
+        hashes.append(hashlib.sha256(Path(model).read_bytes()).hexdigest()[:12])
+    return hashes
+
+
 def shown(file: Path) -> str:
     """A file for people and for the store: relative to the current folder where it lies below it."""
     return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
@@ -117,18 +136,49 @@ def _module_file(dotted: str) -> Path | None:
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
+def keywords(target: Any) -> dict[str, Any] | None:
+    """Keywords of the target behind its first argument, each with its default: a plain value, `NEEDED` where it has
+    none, `COMPUTED` where only running the file would tell. None where the file does not show them: a name that is
+    imported or assigned, or `**keywords`. Raises TargetError for one that is an axis of every point."""
+    _, name = _parts(target)
+    found = _read(file_of(target)).keywords.get(name)
+    for each in sorted(set(found or ()) & set(TAKEN)):
+        raise TargetError(
+            f"{name} has a keyword {each}, which every point has already; read point.{each}, or call it otherwise"
+        )
+    return None if found is None else dict(found)
+
+
+def value(given: Any) -> Any:
+    """A keyword's value as a point holds it, lists as tuples. Raises ValueError for what is no plain value."""
+    if isinstance(given, list | tuple):
+        return tuple(value(each) for each in given)
+    finite = not isinstance(given, float) or math.isfinite(given)
+    if not isinstance(given, str | int | float | None) or not finite:
+        raise ValueError("allowed are numbers, words, true, false, null and lists of them; for example +heads=8,16")
+    return given
+
+
+class _Default:
+    """Why a keyword's default is no value."""
+
+
+NEEDED, COMPUTED = _Default(), _Default()
+
+
 @dataclass(frozen=True, slots=True)
 class _Source:
     names: frozenset[str]
+    keywords: Mapping[str, Mapping[str, Any] | None]
     digest: str
 
 
 @cache
 def _read(file: Path) -> _Source:
-    """A file's top-level names and hash, read once a command. Raises TargetError."""
+    """A file's top-level names, its functions' keywords, and its hash, read once a command. Raises TargetError."""
     try:
         content = file.read_bytes()
-        names = frozenset(_defined(ast.parse(content, str(file)).body))
+        tree = ast.parse(content, str(file))
     except OSError as error:
         raise TargetError(f"{shown(file)}: {error.strerror}") from error
     except SyntaxError as error:
@@ -136,7 +186,27 @@ def _read(file: Path) -> _Source:
         raise TargetError(f"{shown(file)}{line}: SyntaxError: {error.msg}") from error
     except ValueError as error:  # a null byte, say
         raise TargetError(f"{shown(file)}: {error}") from error
-    return _Source(names, hashlib.sha256(content).hexdigest()[:12])
+    functions = {each.name: _keywords(each) for each in tree.body if isinstance(each, ast.FunctionDef)}
+    return _Source(frozenset(_defined(tree.body)), functions, hashlib.sha256(content).hexdigest()[:12])
+
+
+def _keywords(function: ast.FunctionDef) -> dict[str, Any] | None:
+    """Names and defaults of a function's arguments behind the first; None where it takes any, or another wraps it."""
+    takes, named = function.args, [*function.args.posonlyargs, *function.args.args]
+    if takes.kwarg is not None or function.decorator_list:
+        return None
+    defaults = [None] * (len(named) - len(takes.defaults)) + list(takes.defaults)
+    pairs = [*zip(named[1:], defaults[1:], strict=True), *zip(takes.kwonlyargs, takes.kw_defaults, strict=True)]
+    return {each.arg: _default(default) for each, default in pairs}
+
+
+def _default(node: ast.expr | None) -> Any:
+    if node is None:
+        return NEEDED
+    try:
+        return value(ast.literal_eval(node))
+    except ValueError:
+        return COMPUTED
 
 
 def _defined(body: Sequence[ast.stmt]) -> Iterator[str]:
@@ -158,8 +228,18 @@ def _defined(body: Sequence[ast.stmt]) -> Iterator[str]:
 # -- what the worker does ----------------------------------------------------------------------------------------------
 
 
-def build(target: str, point: Point) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The step of a point, as the user's function makes it, and its arguments. Raises whatever the user's code raises.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the user's function has made: the step, its arguments, and its FLOPs and bytes where they are told."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    flops: int | None = None
+    bytes: int | None = None
+
+
+def build(target: str, point: Point) -> Step:
+    """The step of a point, as the user's function makes it. Raises whatever the user's code raises.
 
     The function is called with the point's seed set, so that random inputs are the same at every run.
     """
@@ -171,17 +251,35 @@ def build(target: str, point: Point) -> tuple[Callable[..., Any], tuple[Any, ...
     torch.manual_seed(point.seed)
     function = getattr(_imported(target), _parts(target)[1])
     try:
-        return _step(function(setting), target)
+        own = {name: _as_given(each) for name, each in point.params if name != "target"}
+        return _step(function(setting, **own), target)
     except SystemExit as end:
         raise RuntimeError(f"{target} ends the process (exit code {end.code})") from end
 
 
-def _step(built: Any, target: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    if callable(built):
-        return built, ()
-    if isinstance(built, tuple) and len(built) == 2 and callable(built[0]) and isinstance(built[1], tuple | list):
-        return built[0], tuple(built[1])
-    raise TypeError(f"{target} returned {_kind(built)}; it must return {RETURNS}")
+def _as_given(stored: Any) -> Any:
+    return [_as_given(each) for each in stored] if isinstance(stored, tuple) else stored
+
+
+def _step(built: Any, target: str) -> Step:
+    parts = built if isinstance(built, tuple) else (built, ())
+    told = parts[2] if len(parts) == 3 and isinstance(parts[2], Mapping) else {}
+    whole = len(parts) == 2 or (len(parts) == 3 and isinstance(parts[2], Mapping))
+    if not whole or not callable(parts[0]) or not isinstance(parts[1], tuple | list):
+        raise TypeError(f"{target} returned {_kind(built)}; it must return {RETURNS}")
+    if further := sorted(set(told) - {"flops", "bytes"}):
+        raise TypeError(f"{target} returned {further[0]!r} beside its step; allowed are 'flops' and 'bytes'")
+    cost = {name: _cost(name, told.get(name, getattr(parts[0], name, None)), target) for name in ("flops", "bytes")}
+    return Step(parts[0], tuple(parts[1]), **cost)
+
+
+def _cost(name: str, number: Any, target: str) -> int | None:
+    """What is told of a step; an attribute that is no number at all, as a method, tells nothing."""
+    if number is None or callable(number):
+        return None
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < 2**63:
+        raise TypeError(f"{target}: {name}={number!r}; allowed is a number from 0 on, of one step")
+    return int(number)
 
 
 def _kind(value: Any) -> str:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from runner import condition, host, nvml
+from runner import condition, host, nsys_program, nvml
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
@@ -86,6 +86,7 @@ def run_checks(store: Path) -> list[Check]:
         *(clocks_check(card) for card in cards),
         disk_check(store),
         blocking_check(os.environ),
+        nsys_check(nsys_program.find()),
     ]
 
 
@@ -408,6 +409,13 @@ def _clock_cures(limit_w: float | None, default_w: float | None, reasons: Sequen
     if _ALARMS & set(reasons):
         cures.append("let the card cool and look at its fans and power supply")
     return cures
+
+
+def nsys_check(program: Path | None) -> Check:
+    """Nsight Systems is optional: without it profiler=nsys alone is refused."""
+    if program is None:
+        return Check("Nsight Systems", OK, f"not found, only profiler=nsys needs it; {nsys_program.GET_IT}")
+    return Check("Nsight Systems", OK, str(program))
 
 
 def disk_check(store: Path) -> Check:

@@ -19,8 +19,11 @@ from runner.point import Point
 
 SHARED: dict[str, Collection[int]] = {
     "matmul_add": (1,), "matmul_item": (1,), "addmm": (2,), "elementwise": (), "intensity": (),
+    "linear": (0,), "mlp": (0,), "norm": (0,), "attention": (3,), "transformer_block": (0,),
 }  # fmt: skip
-"""Workloads whose rows are independent, with the places of the inputs that all rows share (the weights)."""
+"""Workloads whose rows are independent, with the places of the inputs that all rows share (weights, a mask)."""
+AXIS = {"attention": 0, "transformer_block": 0}
+"""Axis of the independent rows where it is not the one before the last: here they are sequences."""
 
 
 def refusal(point: Point) -> str | None:
@@ -34,14 +37,18 @@ def doubled_step(point: Point, device: Device) -> Callable[[], Any]:
     """The point's step with its inputs' rows twice, compiled on its own where the point is, called once."""
     generator = torch.Generator(device.torch).manual_seed(point.seed)
     built = point.spec.build(point, device.torch, generator, partial(compiling.apart, point))
-    step = partial(built.function, *twice_the_rows(built.arguments, SHARED[point.workload]))
+    step = partial(
+        built.function, *twice_the_rows(built.arguments, SHARED[point.workload], AXIS.get(point.workload, -2))
+    )
     step()
     return step
 
 
-def twice_the_rows(inputs: tuple[torch.Tensor, ...], shared: Collection[int]) -> tuple[torch.Tensor, ...]:
+def twice_the_rows(
+    inputs: tuple[torch.Tensor, ...], shared: Collection[int], axis: int = -2
+) -> tuple[torch.Tensor, ...]:
     """Inputs with all rows twice, but those that all rows share; one with a single axis (a bias) is such as well."""
     return tuple(
-        each if place in shared or each.dim() < 2 else torch.cat((each, each), dim=-2)
+        each if place in shared or each.dim() < 2 else torch.cat((each, each), dim=axis)
         for place, each in enumerate(inputs)
     )

@@ -1,4 +1,4 @@
-"""A trace file of any program -> a run of the store, with source `import` (docs/traces.md)."""
+"""A trace file of any program, or an export of Nsight Systems -> a run of the store, with source `import`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from runner.trace import steps as stepping
 from runner.trace.audit import DeviceAudit
 from runner.trace.events import EVENTS, MEMORY, STEP_NAME, on_device_timeline
 from runner.trace.link import Links, linked
+from runner.trace.nsys import Export, is_export
 from runner.trace.pool import Pool
 from runner.trace.reading import Progress, Trace, read
 from runner.trace.source import Source
 from runner.trace.steps import Steps
 from runner.words import counted
 
-_ENDINGS = (".gz", ".json", ".trace", ".pt")
+_ENDINGS = (".gz", ".json", ".trace", ".pt", ".sqlite")
 _FOUND = {"profiler": "marked by the profiler", "annotation": "by --step", "sequence": "kernels that repeat"}
 _KINDS_SHOWN, _LONGEST_KIND = 6, 60
 _RANK = re.compile(r"rank[-_]?(\d{1,9})(?!\d)", re.IGNORECASE)
@@ -68,11 +69,7 @@ def import_trace(
         OSError: it cannot be read.
         StoreError: the run cannot be written.
     """
-    with path.open("rb") as file:
-        file_bytes = os.fstat(file.fileno()).st_size
-        source = Source(file)
-        pool.text_file = path if path.is_file() and not source.is_packed else None
-        trace = read(source, pool, progress)
+    trace, file_bytes = _read_export(path, pool, progress) if is_export(path) else _read(path, pool, progress)
     pool.stop()
     if earlier := _earlier(store, trace, step):
         return _imported(path, trace, *earlier, earlier=True)
@@ -113,6 +110,26 @@ def steps_line(steps: dict[str, Any]) -> str:
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------
+
+
+def _read(path: Path, pool: Pool, progress: Progress) -> tuple[Trace, int]:
+    """A Chrome trace, and the bytes of its file."""
+    with path.open("rb") as file:
+        source = Source(file)
+        pool.text_file = path if path.is_file() and not source.is_packed else None
+        return read(source, pool, progress), os.fstat(file.fileno()).st_size
+
+
+def _read_export(path: Path, pool: Pool, progress: Progress) -> tuple[Trace, int]:
+    """An export of Nsight Systems: the trace that it tells, with all its events counted; and the bytes of its file."""
+    file_bytes = path.stat().st_size
+    pool.text_file = None
+    with Export(path) as export:
+        trace = read(Source(export.text()), pool, lambda _: progress(round(export.told_frac * file_bytes)))
+        trace.events += export.set_aside.total()
+        trace.set_aside += export.set_aside
+        trace.digest = export.digest
+    return trace, file_bytes
 
 
 def _kind(found: dict[str, Any]) -> str:
@@ -259,6 +276,7 @@ def _file_facts(path: Path, file_bytes: int, trace: Trace, step: str | None) -> 
         "json_bytes": trace.json_bytes,
         "content": trace.digest,
         "step": step,
+        **({"nsys": trace.document["nsys"]} if "nsys" in trace.document else {}),
     }
 
 

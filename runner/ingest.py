@@ -27,7 +27,8 @@ from runner.store import Store, StoreError
 from runner.words import counted
 
 STORE = Path("outputs/store")
-ENDINGS = (".json", ".json.gz")
+ENDINGS = (".json", ".json.gz", ".sqlite")
+ENDED = f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
 MOST_JUDGED = 1000
 """Runs in one question to `analysis`: a command line has its limits."""
 MOST_SHOWN = 32
@@ -40,7 +41,8 @@ run next. A content that is in the store already with the same --step is not wri
 
 examples:
   python -m runner.ingest trace.json.gz
-  python -m runner.ingest traces/ --store outputs/mine          all .json and .json.gz below a folder, in parallel
+  python -m runner.ingest traces/ --store outputs/mine          all traces below a folder, in parallel
+  python -m runner.ingest report.sqlite                         from nsys export --type sqlite (docs/nsys.md)
   python -m runner.ingest serve.json --step 'decode|prefill'    ranges with such a name are the steps, each name a kind
   python -m runner.ingest serve.json --step 'batch (\\w+)'       the kind is what the first group finds
 
@@ -113,11 +115,12 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m runner.ingest",
-        description="Read profiler traces (Chrome/Kineto JSON, plain or gzip) that any program wrote into the store.",
+        description="Read profiler traces that any program wrote (Chrome/Kineto JSON, plain or gzip; SQLite exports of "
+        "Nsight Systems) into the store.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    paths = f"a trace of any name, or a folder: every file below it that ends in {' or '.join(ENDINGS)}"
+    paths = f"a trace of any name, or a folder: every file below it that ends in {ENDED}"
     parser.add_argument("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER", help=paths)
     parser.add_argument("--store", type=Path, default=STORE, metavar="DIR", help=f"folder of the store ({STORE})")
     step = (
@@ -147,7 +150,7 @@ def _below(folder: Path) -> tuple[list[Path], list[Refused]]:
     for parent, _, names in os.walk(folder, onerror=unlisted):
         found += [Path(parent, name) for name in names if name.lower().endswith(ENDINGS)]
     if not found and not refused:
-        refused.append(Refused(folder, f"the folder holds no file that ends in {' or '.join(ENDINGS)}"))
+        refused.append(Refused(folder, f"the folder holds no file that ends in {ENDED}"))
     return sorted(found), refused
 
 

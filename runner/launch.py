@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from runner import nsys
 from runner.config import Job
 from runner.engine import Engine, Source
 from runner.errors import plainly
@@ -27,15 +28,19 @@ from runner.station import Shop, Station
 from runner.store import Store, StoreError, new_id, tidy
 from runner.task import Found
 
-FAILED = 2
+NOTHING_DONE, FAILED = 1, 2
 STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 def launch(plan: Plan) -> int:
-    """Measure what the store lacks of a plan. The exit code: 0, FAILED if a point failed, 130 or 143 if stopped.
+    """Measure what the store lacks of a plan. The exit code: 0, FAILED if a point failed, 130 or 143 if stopped,
+    NOTHING_DONE where the profiler that is asked for is not there.
 
     Raises StoreError, WorkerDied, WorkerError, DeviceBusy and DeviceLost where nothing could be measured.
     """
+    if why := nsys.refusal(job.recorder for job in plan):
+        print(f"error: {why}", file=sys.stderr)
+        return NOTHING_DONE
     store = Store(plan.settings.store)
     if plan.settings.dry_run:
         return asyncio.run(_previewed(plan, store))

@@ -32,11 +32,15 @@ NORMAL_MAD = 0.6745
 COMBINED = ("wall", "issue", "device", "floor", "margin")
 
 OVERHEAD, BALANCED, DEVICE, SERIAL, UNKNOWN = "overhead-bound", "balanced", "device-bound", "serialized", "unknown"
+INPUT = "input-bound"
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What a verdict needs of a point. All in microseconds a step but margin, the ratio of overhead to work."""
+    """What a verdict needs of a point. All in microseconds a step but margin, the ratio of overhead to work.
+
+    data: host time between two steps in which it waits for its input; synchronous: the device is the host.
+    """
 
     wall: Estimate | None = None
     issue: Estimate | None = None
@@ -45,6 +49,8 @@ class Times:
     margin: Estimate | None = None
     blocked: Estimate | None = None
     blocks: bool = False
+    data: Estimate | None = None
+    synchronous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +169,8 @@ def _verdict(runs: Sequence[Run], spreads: Mapping[str, Spread | None], issues: 
         **{name: combined([getattr(run.times, name) for run in runs], spreads[name]) for name in COMBINED},
         blocked=combined([run.times.blocked for run in runs], None),
         blocks=any(run.times.blocks for run in runs),
+        data=combined([run.times.data for run in runs], None),
+        synchronous=any(run.times.synchronous for run in runs),
     )
     if times.floor is not None and any(run.times.wall and run.times.margin is None for run in runs):
         times = replace(times, margin=None)  # such a run had no work above zero: the others must not speak for it
@@ -265,9 +273,28 @@ def decide(times: Times, excess: float | None = None) -> Verdict:
     """
     if times.wall is None:
         return Verdict(UNKNOWN, None, "no times")
+    if times.data is not None and _waits_for_input(times, times.wall, times.data):
+        margin = times.margin or (ratio(times.issue, times.device) if times.issue and times.device else None)
+        return Verdict(INPUT, margin, "the host waits for its input between two steps")
     if times.floor is not None:
         return _synchronous(times.wall, times.floor, times.margin)
     return _asynchronous(times, times.wall, excess)
+
+
+def _waits_for_input(times: Times, wall: Estimate, data: Estimate) -> bool:
+    """Whether the wait for the input between two steps binds.
+
+    On the CPU: it is more than half of wall. Else: wall is above what the step would take without the wait, the wait
+    explains by how much, and issuing is not the longest of the three.
+    """
+    if times.synchronous:
+        return data.low > wall.high / 2
+    if times.issue is None or times.device is None or times.device.value <= 0:
+        return False
+    issue_us, device_us = times.issue.value, times.device.value
+    without_us = issue_us + device_us if times.blocks else max(issue_us, device_us)
+    explained = wall.low - data.high - without_us <= (SERIALIZED - 1) * wall.low
+    return wall.low > BROKEN * without_us and explained and issue_us <= max(data.value, device_us)
 
 
 def _excess(times: Times) -> float | None:

@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from runner import compiling, custom, doubling, host, memory, timing
+from runner import allocating, compiling, counting, custom, doubling, holders, host, memory, numerics, timing
 from runner.clock import Clock, host_clock
 from runner.condition import HostCounters
 from runner.device import Device
+from runner.dynamics import FirstCycles
+from runner.nsys_window import record_window
 from runner.point import Point, Schedule
 from runner.profiling import Profile, record, warm_profiler
 from runner.quiet import quiet_host
@@ -51,12 +54,16 @@ class Skipped(Exception):
 
 def measure(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
     """Measure a point in its steady state. Whatever goes wrong is an answer with status and reason."""
-    return _guarded(lambda facts: _warm(task, device, clock, facts), task, device, clock)
+    steps: list[Step] = []
+    done = _guarded(lambda facts: _warm(task, device, clock, facts, steps), task, device, clock)
+    return _verified(done, steps, task, device)
 
 
 def measure_times(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
     """The same without a profile, but where nothing else can tell the device's time."""
-    return _guarded(lambda facts: _times_alone(task, device, clock, facts), task, device, clock)
+    steps: list[Step] = []
+    done = _guarded(lambda facts: _times_alone(task, device, clock, facts, steps), task, device, clock)
+    return _verified(done, steps, task, device)
 
 
 def rehearse(device: Device) -> None:
@@ -67,6 +74,7 @@ def rehearse(device: Device) -> None:
         task = Task(point, target, math.inf, True, Recorder(), False, {}, folder)
         for _ in range(2):
             measure(task, device)
+    numerics.forget()
 
 
 def measure_first_steps(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
@@ -79,6 +87,12 @@ def measure_cold_profile(task: Task, device: Device, clock: Clock = host_clock) 
     return _guarded(lambda facts: _cold_profile(task, device, facts), task, device, clock)
 
 
+def measure_under_nsys(task: Task, device: Device, way: str, clock: Clock = host_clock) -> Measurement:
+    """The window alone, of a step that is warm (way `warm`) or that runs for the first time (`cold_profile`), in a
+    process that Nsight Systems watches."""
+    return _guarded(lambda facts: _watched(task, device, way, clock, facts), task, device, clock)
+
+
 # -- the frame round every measurement --------------------------------------------------------------------------------
 
 
@@ -87,7 +101,7 @@ Body = Callable[[dict[str, Any]], Measurement]
 
 def _guarded(body: Body, task: Task, device: Device, clock: Clock) -> Measurement:
     """Run `body` in the point's settings; exceptions become answers. `body` fills the facts, kept even if it fails."""
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = _packages(task.point)
     start = clock()
     counters = memory.read(device.kind)
     try:
@@ -105,6 +119,14 @@ def _guarded(body: Body, task: Task, device: Device, clock: Clock) -> Measuremen
     facts["elapsed_s"] = (clock() - start) / 1e9
     facts["worker_bytes"] = host.resident_bytes()
     return replace(done, facts=facts, lost=_is_lost(device))
+
+
+def _packages(point: Point) -> dict[str, Any]:
+    """Versions of what a step needs beside torch; None for a package that is not installed."""
+    if not point.spec.packages:
+        return {}
+    installed = {name: metadata.version(name) for name in point.spec.packages if util.find_spec(name)}
+    return {"packages": {name: installed.get(name) for name in point.spec.packages}}
 
 
 def _remember(facts: dict[str, Any], found: Mapping[str, float | None]) -> None:
@@ -128,7 +150,7 @@ def _settings(point: Point, device: Device) -> Iterator[None]:
     if point.threads is not None:
         torch.set_num_threads(point.threads)
     try:
-        with device.numerics(point.dtype):
+        with device.numerics(point.dtype), point.spec.settings(point):
             yield
     finally:
         torch.set_num_threads(threads)
@@ -140,6 +162,7 @@ def _clean(device: Device) -> None:
     device.empty_cache()
     device.reset_peak()
     compiling.forget()
+    allocating.restore()
 
 
 def _refuse_impossible(task: Task, device: Device) -> None:
@@ -168,17 +191,65 @@ def _is_lost(device: Device) -> bool:
     return False
 
 
+def _verified(done: Measurement, steps: list[Step], task: Task, device: Device) -> Measurement:
+    """The answer with who holds memory and facts.numerics, taken behind everything else; a wrong result is a failed
+    point, however fast."""
+    built = getattr(steps[0], "built", None) if steps else None
+    if done.status != "ok" or done.lost or built is None:
+        return done
+    walls = [sample.value for sample in done.samples if sample.quantity == "wall"]
+    with _settings(task.point, device):
+        done.facts.update(_counted(built, task.point, done.facts))
+        done.facts.update(_holders(steps[0], built, task, device))
+        found = numerics.check(task.point, built, min(walls, default=None), done.facts.get("peak_bytes"), device)
+    done.facts["numerics"] = asdict(found)
+    if found.passed is False:
+        done = replace(done, status="failed", reason=f"numerics: {found.reason}")
+    return replace(done, lost=_is_lost(device))
+
+
+def _counted(built: Built, point: Point, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """facts.cost of a step whose workload has no cost model: a step of the user's own, an unknown language model."""
+    if point.spec.idle or point.spec.cost(point) is not None:
+        return {}
+    try:
+        return {"cost": counting.cost_of(built, point.compile is not False)}
+    except Exception as error:
+        why = f"not counted: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        return {"reasons": {**facts.get("reasons", {}), "cost": why}}
+
+
+def _holders(step: Step, built: Built, task: Task, device: Device) -> dict[str, Any]:
+    """Who holds memory, by a pass of its own: for steps with a module, and for all with profile_memory=true.
+
+    A training step's facts.train says as well what it would hold with this or that cure, by arithmetic.
+    """
+    roots = (built.function, *built.arguments)
+    if not (task.recorder.profile_memory or holders.holds_module(roots)):
+        return {}
+    predicted = task.point.spec.predicted(task.point)
+    return {**holders.watched(step, roots, device), **({"train": predicted} if predicted else {})}
+
+
 # -- a warm point ------------------------------------------------------------------------------------------------------
 
 
-def _warm(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Measurement:
+def _warm(task: Task, device: Device, clock: Clock, facts: dict[str, Any], steps: list[Step]) -> Measurement:
+    """steps: takes the step, where it may be called again afterwards."""
     step, done = _timed(task, device, clock, facts)
+    steps.append(step)
+    if task.recorder.tool == "nsys":  # another process records the window
+        return done
     traces, table = _profiled(task, step, device, clock, facts)
     return replace(done, traces=traces, table=table)
 
 
-def _times_alone(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Measurement:
+def _times_alone(
+    task: Task, device: Device, clock: Clock, facts: dict[str, Any], steps: list[Step] | None = None
+) -> Measurement:
     step, done = _timed(task, device, clock, facts)
+    if steps is not None:
+        steps.append(step)
     taken = {sample.quantity for sample in done.samples}
     if not device.asynchronous or taken & set(DEVICE_ALONE):
         return done
@@ -192,12 +263,16 @@ def _timed(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> t
     step = build_step(task.point, device)
     if floor is not None and task.point.compile is not False:
         compiling.forget_counters()
-    facts["first_call_us"] = timing.wall_us(step, 1, device, clock)
-    _refuse_long(partial(timing.wall_us, step, 1, device, clock), task.max_step_s)
-    facts |= _warmed(task, step, device, clock)
-    if task.point.compile is not False:
-        facts["compile"] = compiling.facts()
+    first = FirstCycles(task.point, step, device, clock)
+    with _compilation_told(task.point, first, facts):
+        facts["first_cycles_us"] = first.times_us
+        facts["first_call_us"] = first.take()
+        _refuse_long(first.take, task.max_step_s)
+        first.take_more()
+        facts |= _warmed(task, step, device, clock, len(first.times_us))
     _remember(facts, memory.sizes(memory.read(device.kind)))
+    if device.kind == "cuda":
+        facts["allocator"] = allocating.at_rest(first.counters, device)
     doubled = _doubled_step(task, device) if floor is not None else None
     gc.collect()
     gc.disable()
@@ -213,7 +288,19 @@ def _timed(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> t
         gc.enable()
     facts["measure"] = asdict(task.target)
     facts |= {"stopped": rounds.stopped, "rounds": rounds.count, "measured_s": rounds.seconds}
+    if device.kind == "cuda":
+        facts["allocator"] |= allocating.cold_cycles(step, device, clock)
     return step, Measurement("ok", None, rounds.samples, slopes, facts)
+
+
+@contextlib.contextmanager
+def _compilation_told(point: Point, first: FirstCycles, facts: dict[str, Any]) -> Iterator[None]:
+    """Whatever becomes of the first steps, facts.compile says what was compiled in them."""
+    try:
+        yield
+    finally:
+        if point.compile is not False:
+            facts["compile"] = first.placed(compiling.facts())
 
 
 def build_step(point: Point, device: Device) -> Step:
@@ -231,13 +318,19 @@ def build(point: Point, device: Device) -> Built:
 
 
 def bound(built: Built, point: Point, device: Device) -> Step:
-    """The step as it is called; with l2=cold further inputs are made behind the first."""
+    """The step as it is called, with what it was made of as `built`; with l2=cold further inputs are made behind the
+    first."""
     first = built.arguments
+    step: Any
     if point.l2 == "warm":
-        return partial(built.function, *first)
-    generator = torch.Generator(device.torch).manual_seed(point.seed + 1)
-    more = [point.spec.inputs(point, device.torch, generator) for _ in range(cold_sets(first, device) - 1)]
-    return Rotation([partial(built.function, *each) for each in (first, *more)])
+        step = partial(built.function, *first)
+    else:
+        generator = torch.Generator(device.torch).manual_seed(point.seed + 1)
+        more = [point.spec.inputs(point, device.torch, generator) for _ in range(cold_sets(first, device) - 1)]
+        step = Rotation([partial(built.function, *each) for each in (first, *more)])
+    step.built = built
+    bound_step: Step = step
+    return bound_step
 
 
 class Rotation:
@@ -293,11 +386,14 @@ def _refuse_long(sample: Callable[[], float], max_step_s: float) -> None:
     raise Skipped(f"a step took {step_s:.3g} s, above max_step_s={max_step_s:g}", step_s)
 
 
-def _warmed(task: Task, step: Step, device: Device, clock: Clock) -> dict[str, Any]:
-    """Warm-up: so many steps, or until two windows agree; then caches, clocks and autotuning have settled."""
+def _warmed(task: Task, step: Step, device: Device, clock: Clock, taken: int = 2) -> dict[str, Any]:
+    """Warm-up: so many steps, or until two windows agree; then caches, clocks and autotuning have settled.
+
+    taken: steps before this, which count for a number of steps.
+    """
     if task.point.warmup is not True:
-        timing.repeat(step, int(task.point.warmup) - 2)
-        return {"warmup_steps": max(2, int(task.point.warmup))}
+        timing.repeat(step, int(task.point.warmup) - taken)
+        return {"warmup_steps": max(taken, int(task.point.warmup))}
     done = timing.warm_up(step, device, clock, task.target.target_frac)
     return {"warmup_steps": done.steps} | ({} if done.steady else {"unsteady": True})
 
@@ -486,7 +582,8 @@ def _sustain(step: Step, device: Device, clock: Clock, facts: dict[str, Any]) ->
 
 def _conditions(done: Profile, task: Task) -> dict[str, Any]:
     """Under which conditions a window was recorded, for facts.profile."""
-    return {"window": done.conditions, "options": asdict(task.recorder)}
+    told = {} if done.device_us is None else {"torch_device_us": done.device_us}
+    return {"window": done.conditions, "options": asdict(task.recorder), **told}
 
 
 # -- a cold point ------------------------------------------------------------------------------------------------------
@@ -494,15 +591,11 @@ def _conditions(done: Profile, task: Task) -> dict[str, Any]:
 
 def _first_steps(task: Task, device: Device, clock: Clock, facts: dict[str, Any]) -> Measurement:
     step = build_step(task.point, device)
-    with _host_watched(facts):
-        samples = [
-            Sample("first", number, number, timing.wall_us(step, 1, device, clock))
-            for number in range(task.point.schedule.active)
-        ]
-    facts["first_call_us"] = samples[0].value
+    first = FirstCycles(task.point, step, device, clock)
+    with _host_watched(facts), _compilation_told(task.point, first, facts):
+        samples = [Sample("first", number, number, first.take()) for number in range(task.point.schedule.active)]
+    facts |= {"first_call_us": samples[0].value, "first_cycles_us": first.times_us}
     _remember(facts, memory.sizes(memory.read(device.kind)))
-    if task.point.compile is not False:
-        facts["compile"] = compiling.facts()
     return Measurement("ok", None, tuple(samples), {}, facts)
 
 
@@ -514,6 +607,17 @@ def _cold_profile(task: Task, device: Device, facts: dict[str, Any]) -> Measurem
     done = record(step, point.workload, point.schedule, task.recorder, device, folder, task.table, inside)
     facts["profile"] = _conditions(done, task)
     return Measurement("ok", None, (), {}, facts, _paths(done.traces), done.table)
+
+
+def _watched(task: Task, device: Device, way: str, clock: Clock, facts: dict[str, Any]) -> Measurement:
+    """The step as Nsight Systems sees it; no time is taken."""
+    step = build_step(task.point, device)
+    if way == "warm":
+        _warmed(task, step, device, clock)
+        _sustain(step, device, clock, facts)
+    told = replace(task, recorder=replace(task.recorder, nvtx=task.recorder.nvtx or "phases"))
+    facts["profile"] = {"window": record_window(step, task.point, device, _ranges(told, step))}
+    return Measurement("ok", facts=facts)
 
 
 WAYS: dict[str, Callable[[Task, Device], Measurement]] = {

@@ -133,25 +133,32 @@ class Point:
 
     @property
     def point_id(self) -> str:
-        """12 hexadecimal digits: hash of the resolved axes and of the workload's source, a user's own file included."""
-        target = dict(self.params).get("target")
-        own = [] if target is None else [custom.source(target)]
+        """12 hexadecimal digits: hash of the resolved axes and the workload's source, a user's own files included."""
+        own = custom.sources(dict(self.params))
         text = json.dumps([self.axes, self.spec.source, *own], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
     def label(self) -> str:
         """A short name for people: `matmul_add size=64 bf16 compile=true`."""
-        parts = [self.workload, *(f"{name}={value}" for name, value in self.params)]
+        parts = [self.workload, *(f"{name}={_word(value)}" for name, value in self._named)]
         if self.size is not None:
             parts.append(f"size={self.size}")
         parts.append(self.dtype)
         if self.batch is not None:
             parts.append(f"batch={self.batch}")
         parts.append("eager" if self.compile is False else f"compile={_word(self.compile)}")
+        if self.compile is not False and self.dynamic is not False:
+            parts.append(f"dynamic={_word(self.dynamic)}")
         parts.extend(["static_inputs=true"] if self.static_inputs else [])
         parts.extend(["cold"] if self.cold else [])
         return " ".join(parts)
+
+    @property
+    def _named(self) -> list[tuple[str, Any]]:
+        """Parameters that a label names: those whose value is not the usual one."""
+        usual = self.spec.defaults
+        return [(name, value) for name, value in self.params if name not in usual or usual[name] != value]
 
     @property
     def file_name(self) -> str:
@@ -232,12 +239,33 @@ def _workload(group: Mapping[str, Any]) -> Workload:
 
 def _params(workload: Workload, group: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     given = {key: value for key, value in group.items() if key != "name"}
+    if "target" in workload.params:
+        return _own_params(given)
     for key in given:
         if key not in workload.params:
             allowed = ", ".join(f"workload.{name}" for name in workload.params) or "no parameter at all"
             raise _refuse(f"workload.{key}", given[key], f"{allowed} for {workload.name}", "leave it out")
     values = {**workload.defaults, **given}
     return tuple((key, _param(key, values.get(key), workload.params[key])) for key in sorted(workload.params))
+
+
+def _own_params(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The target, and the keywords of its function, each with the value that is given or its default."""
+    target = _accepted("workload.target", given.get("target"), custom.checked)
+    known = _accepted("workload.target", target, custom.keywords)
+    own = {key: value for key, value in given.items() if key != "target"}
+    for key, value in own.items():
+        if key in custom.TAKEN or (known is not None and key not in known):
+            allowed = ", ".join(sorted(known or ())) or "none"
+            raise PointError(
+                f"{key}={_word(value)}: it is no keyword of {target}, whose keywords are {allowed}; leave it out."
+            )
+    values = {**(known or {}), **own}
+    for key, value in values.items():
+        if value is custom.NEEDED:
+            raise PointError(f"{key}: {target} needs a value for it; for example +{key}=1.")
+    values = {key: _accepted(key, value, custom.value) for key, value in values.items() if value is not custom.COMPUTED}
+    return tuple(sorted({**values, "target": target}.items()))
 
 
 def _param(key: str, value: Any, allowed: Allowed) -> Any:

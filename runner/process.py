@@ -22,14 +22,16 @@ END_S = 5.0
 POLL_S = 0.005
 OWN = Interpreter()
 
-# The worker's Python finds the package `runner` by this path alone: its own packages stay its own.
-_START = """
+PACKAGE = """
 import sys
 from importlib import util
 root = sys.argv[1]
 spec = util.spec_from_file_location("runner", root + "/__init__.py", submodule_search_locations=[root])
 sys.modules["runner"] = package = util.module_from_spec(spec)
 spec.loader.exec_module(package)
+"""
+"""How any Python finds the package `runner`, by the path in its first argument alone: its own packages stay its own."""
+_START = f"""{PACKAGE}
 from runner.worker import main
 main(int(sys.argv[2]), int(sys.argv[3]))
 """
@@ -78,7 +80,7 @@ class WorkerProcess:
                     str(theirs.fileno()), str(memory_limit_bytes or 0),
                 ],
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=self._stderr, stderr=self._stderr,
-                env=_environment(interpreter), process_group=0,
+                env=environment_of(interpreter), process_group=0,
             )  # fmt: skip
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
@@ -169,7 +171,7 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(size)
 
 
-def _environment(interpreter: Interpreter) -> dict[str, str]:
+def environment_of(interpreter: Interpreter) -> dict[str, str]:
     """The parent's variables with the point's; another Python does not get the path of this one's packages."""
     environment = dict(os.environ)
     if interpreter.python is not None:

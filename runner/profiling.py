@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from runner.point import Schedule
 from runner.task import Recorder
 
 FENCE = "crossover: fence"
+MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +28,13 @@ class Profile:
     """Chrome traces of one point, one file a repetition, and the profiler's table where it was asked for.
 
     conditions: what the card said right before and right behind the last window; None where there is no card to ask.
+    device_us: what torch's own table adds up to for the device, microseconds a step; None without a table.
     """
 
     traces: tuple[Path, ...]
     table: str | None
     conditions: dict[str, dict[str, Any]] | None = None
+    device_us: float | None = None
 
 
 def record(
@@ -50,7 +54,6 @@ def record(
     """
     traces: list[Path] = []
     tables: list[str] = []
-
     behind: list[dict[str, Any] | None] = []
 
     def keep(profiler: profile) -> None:
@@ -79,7 +82,14 @@ def record(
                     device.synchronize()
             profiler.step()
     conditions = {"before": before, "behind": behind[-1]} if before and behind and behind[-1] else None
-    return Profile(tuple(traces), "\n".join(tables) if table else None, conditions)
+    text = "\n".join(tables) if table else None
+    return Profile(tuple(traces), text, conditions, _device_us(text, schedule.active * schedule.repeat))
+
+
+def _device_us(table: str | None, steps: int) -> float | None:
+    """The device's time a step in torch's own table, which tells its total below the rows; None where it tells none."""
+    found = re.findall(r"^Self (?!CPU)\w+ time total: ([\d.]+)(s|ms|us)$", table or "", re.MULTILINE)
+    return sum(float(value) * MICROSECONDS[unit] for value, unit in found) / steps if found else None
 
 
 def warm_profiler(device: Device, folder: Path) -> None:

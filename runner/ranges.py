@@ -50,13 +50,14 @@ def ranges(recorder: Recorder, names: Mapping[torch.nn.Module, str], compiled: b
     names: of modules (see `module_names`); others go by their class. compiled: what torch.compile has fused has no
     modules any more, and hooks would make it compile again, so that modules get no range.
     """
-    span = nvtx_span() if recorder.nvtx else None
+    emitted = recorder.nvtx == "ops" and recorder.tool == "nsys" and torch.cuda.is_available()
+    span = nvtx_span() if recorder.nvtx and not emitted else None  # torch itself emits what is recorded as a function
     spans: list[Listener] = [record_function, *([span] if span else [])]
     with contextlib.ExitStack() as stack:
         stack.enter_context(heard(*spans))
         if recorder.nvtx in ("modules", "ops") and not compiled:
             stack.enter_context(_modules_in(spans, names))
-        if recorder.nvtx == "ops" and recorder.tool == "nsys" and torch.cuda.is_available():
+        if emitted:
             stack.enter_context(torch.autograd.profiler.emit_nvtx(record_shapes=recorder.record_shapes))
         yield
 

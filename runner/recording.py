@@ -16,7 +16,7 @@ from runner.config import Job, Search
 from runner.point import Point
 from runner.store import Store
 from runner.task import Found, Measurement
-from runner.trace import join, read_trace
+from runner.trace import Event, is_export, join, read_export, read_trace
 from runner.window import Window, summarize
 
 
@@ -79,13 +79,13 @@ class Recording:
         name = f"{point.file_name}_{run_id}"
         kept = {}
         for number, trace in enumerate(done.traces):
-            suffix = "" if number == 0 else f"_{number}"
+            suffix, ending = "" if number == 0 else f"_{number}", Path(trace).suffix
             try:
                 content = gzip.compress(Path(trace).read_bytes())
             except OSError as error:  # the disk of temporary files was full, say; the times stand
                 kept[f"missing{suffix}"] = str(error)
                 continue
-            kept[f"trace{suffix}"] = self.store.write_artifact(self.sweep_id, f"{name}{suffix}.json.gz", content)
+            kept[f"trace{suffix}"] = self.store.write_artifact(self.sweep_id, f"{name}{suffix}{ending}.gz", content)
         if done.table is not None:
             kept["table"] = self.store.write_artifact(self.sweep_id, f"{name}.txt", done.table.encode())
         return kept
@@ -100,10 +100,15 @@ class _Profiled:
     streams: int = 0
 
 
+def _events(path: Path) -> list[Event]:
+    """Events of a window that torch.profiler has exported, or Nsight Systems."""
+    return read_export(path) if is_export(path) else read_trace(path.read_bytes())
+
+
 def _profiled(point: Point, run_id: str, done: Measurement, found: Found) -> _Profiled:
     """Trace files -> events. A trace that cannot be read or stored is told in the facts, and the times stand."""
     try:
-        events = join([read_trace(Path(path).read_bytes()) for path in done.traces])
+        events = join([_events(Path(path)) for path in done.traces])
         if not events:
             return _Profiled()
         window = summarize(events, point.workload, found.columns["multiprocessors"])

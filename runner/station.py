@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner import nvml, tables
+from runner import nsys, nvml, tables
 from runner.condition import BUSY_FRAC, CardSampler
 from runner.config import Settings
 from runner.locks import DeviceLock, lock_device
@@ -192,7 +192,19 @@ class Station:
     # -- work ----------------------------------------------------------------------------------------------------------
 
     async def measure(self, worker: WorkerProcess, request: tuple[str, Any], timeout_s: float) -> Measurement:
-        """A worker's answer, with the card's condition meanwhile. Raises WorkerDied (WorkerHangs) and WorkerError."""
+        """A worker's answer, with the card's condition meanwhile. Raises WorkerDied (WorkerHangs) and WorkerError.
+
+        A window that Nsight Systems is to record comes from a process of its own, behind the answer.
+        """
+        way, task = request
+        if not nsys.is_asked(way, task):
+            return await self._answer(worker, request, timeout_s)
+        done = Measurement("ok") if way == "cold_profile" else await self._answer(worker, request, timeout_s)
+        if done.status != "ok" or done.lost:
+            return done
+        return await nsys.recorded(done, way, task, self.kind, self.index, worker.interpreter, timeout_s)
+
+    async def _answer(self, worker: WorkerProcess, request: tuple[str, Any], timeout_s: float) -> Measurement:
         pids = (os.getpid(), worker.process.pid, *(seat.worker.process.pid for seat in self._seats.values()))
         sampler = CardSampler(self.uuid, pids)
         asked = asyncio.ensure_future(worker.ask("measure", request))

@@ -75,7 +75,7 @@ def run_row(
     times = _times(samples, facts, window, streams, contended is True)
     margin = _margin(samples, times, facts, contended is True)
     facts["host_contended"] = contended
-    facts["cost"] = _cost(point)
+    facts["cost"] = _cost(point) or facts.get("cost")
     facts |= _checks(samples, times, facts, contended is True)
     if window is not None:
         facts["profile"] = {**_profile_facts(point, window, times), **facts.get("profile", {})}
@@ -166,9 +166,12 @@ def run_of(row: dict[str, Any], place: float) -> Run | None:
 
 
 def _row_times(row: dict[str, Any]) -> Times:
-    blocks = bool(json.loads(row["facts"]).get("blocking_calls"))
+    facts = json.loads(row["facts"])
     given = {name: _unlisted(row[f"{name}_us"]) for name in ("wall", "issue", "device", "floor", "blocked")}
-    return Times(**given, margin=_unlisted(row["margin"]), blocks=blocks)
+    return Times(
+        **given, margin=_unlisted(row["margin"]), blocks=bool(facts.get("blocking_calls")),
+        data=_unlisted(facts.get("data_us")), synchronous=row["device"] == "cpu",
+    )  # fmt: skip
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------
@@ -300,7 +303,11 @@ def _law_ratios(samples: Sequence[Sample], device: str) -> list[float]:
 
 def _profile_facts(point: Point, window: Window, times: dict[str, Estimate | None]) -> dict[str, Any]:
     host = statistics.median(window.host_us) if window.host_us else None
-    unprofiled = _unprofiled_host_us(times)
+    return profile_facts(window, host, _unprofiled_host_us(times), point.device)
+
+
+def profile_facts(window: Window, host: float | None, unprofiled: float | None, device: str) -> dict[str, Any]:
+    """facts.profile of a window. host, unprofiled: host time of a step under the profiler and without, us."""
     return {
         "profiled_host_us": host,
         "perturbation": host / unprofiled if host and unprofiled else None,
@@ -310,7 +317,7 @@ def _profile_facts(point: Point, window: Window, times: dict[str, Estimate | Non
         "trace_incomplete": window.trace_incomplete,
         "unattributed_frac": window.unattributed_frac,
         "underfilled_frac": window.underfilled_frac,
-        "reason": NO_DEVICE_EVENTS if point.device != "cpu" and window.busy_us is None else None,
+        "reason": NO_DEVICE_EVENTS if device != "cpu" and window.busy_us is None else None,
     }
 
 

@@ -112,7 +112,7 @@ def watched_us(
 ) -> tuple[float, dict[str, float]]:
     """Time of a step inside synchronizing calls, microseconds, and how often it makes each (see `BlockingCalls`)."""
     device.synchronize()
-    with BlockingCalls(clock, before).watched() as calls:
+    with BlockingCalls(clock, before, getattr(device, "kind", None)).watched() as calls:
         repeat(step, times)
     return calls.inside_ns / 1000 / times, {name: count / times for name, count in calls.counts.items()}
 

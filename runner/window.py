@@ -120,6 +120,16 @@ def _union_ns(events: Iterable[Event]) -> int:
     return total
 
 
+def blocking(events: Iterable[Event]) -> list[Event]:
+    """Calls in which the host waits for the device, on any thread and inside steps or not."""
+    return [event for event in events if event.category in RUNTIME and _BLOCKING.fullmatch(event.name)]
+
+
+def launching(events: Iterable[Event]) -> list[Event]:
+    """Calls that start device work, on any thread and inside steps or not."""
+    return _launch_calls(list(events))
+
+
 # --- the host's side
 
 

@@ -80,7 +80,11 @@ class Worker:
         from runner.measure import WAYS
 
         assert self.device is not None
-        return WAYS[way](task, self.device)
+        done = WAYS[way](task, self.device)
+        if task.recorder.tool == "nsys":  # the process that records the window needs the memory
+            gc.collect()
+            self.device.empty_cache()
+        return done
 
 
 def serve(connection: Connection) -> None:
@@ -115,7 +119,7 @@ def _receive_handles(connection: Connection, count: int) -> list[int]:
         return socket.recv_fds(plain, 1, count)[1]
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Let the kernel kill this process when its parent is gone, also in the middle of a point that never ends."""
     if sys.platform == "linux":
         import ctypes
@@ -133,7 +137,7 @@ def _limit_memory(limit_bytes: int) -> None:
 def main(handle: int, memory_limit_bytes: int) -> None:
     """Serve the parent at the other end of the socket `handle`. memory_limit_bytes: 0 = none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    _end_with_parent()
+    end_with_parent()
     if memory_limit_bytes:
         _limit_memory(memory_limit_bytes)
     serve(Connection(handle))

@@ -1,11 +1,12 @@
 """Keep sweeps as data: `python scripts/keep.py FROM_STORE... TO_STORE`.
 
 Each sweep becomes one compacted file of events and one of runs (docs/store.md). Which card it was, and where a
-compiler put its files, is left out.
+compiler put its files, is left out. What is kept for good is pressed as hard as zstd can: a fifth smaller.
 """
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
@@ -25,6 +26,16 @@ def main(sources: list[Path], target: Path) -> None:
     for folder in sorted((target / "runs").iterdir()):
         compact(store, folder.name)
     tidy(store, age_s=0)  # nobody else reads a folder that is being made
+    for path in sorted(target.rglob("*.parquet")):
+        press(path)
+
+
+def press(path: Path) -> None:
+    """Write a table's file anew, smaller, unless it is as small as that already."""
+    content = io.BytesIO()
+    pl.read_parquet(path).write_parquet(content, compression="zstd", compression_level=19)
+    if content.getbuffer().nbytes < path.stat().st_size:
+        path.write_bytes(content.getvalue())
 
 
 def _anonymous(frame: pl.DataFrame) -> pl.DataFrame:

@@ -31,4 +31,4 @@ if [ ! -d .venv ]; then
 fi
 [ "$TORCH" = system ] || .venv/bin/python -m pip install --quiet "$TORCH"
 grep -v '^torch==' constraints.txt > .venv/constraints.txt
-.venv/bin/python -m pip install --quiet --constraint .venv/constraints.txt --editable '.[dev]'
+.venv/bin/python -m pip install --quiet --constraint .venv/constraints.txt --editable '.[dev,llm]'

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 REPORT = Path(__file__).parents[1] / "analysis" / "report"
-SCRIPTS = ("timeline.js", "flame.js", "point.js")
+SCRIPTS = ("timeline.js", "flame.js", "phases.js", "point.js")
+STYLES = ("point.css", "phases.css")
 
 COLOURS = """
 :root { --ink: #1b1f24; --muted: #59636e; --faint: #d9dee3; --ground: #f6f8fa; --paper: #fff; --accent: #0a5a96;
@@ -58,7 +59,7 @@ document.addEventListener("close-point", () => pointClose(target));
 
 def write_page(path: Path, page: Mapping[str, Any]) -> Path:
     """Write the page of a point as one HTML file; return its path."""
-    style = COLOURS + (REPORT / "point.css").read_text(encoding="utf-8")
+    style = COLOURS + "".join((REPORT / name).read_text(encoding="utf-8") for name in STYLES)
     code = "\n".join((REPORT / "js" / name).read_text(encoding="utf-8") for name in SCRIPTS)
     script = f'"use strict";\n(function () {{\n{code}\n{TOOLS}\n}})();\n'
     data = json.dumps(page, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")

@@ -27,7 +27,6 @@ from runner.composition import CONF, Values, compose, composed, plain, with_new_
 from runner.config import Job
 from runner.plan import Plan
 from runner.point import DTYPES, PointError
-from runner.workloads import WORKLOADS
 
 
 @cache
@@ -367,13 +366,12 @@ def test_the_article_on_a_cpu_differs_in_its_sizes_alone() -> None:
 
 
 def test_the_truth_covers_what_there_is() -> None:
-    """150 points or more, none twice, slopes at each: every workload that works, every dtype, eager and compiled."""
+    """150 points or more, none twice, slopes at each: every workload below a layer, every dtype, eager and compiled."""
     found = jobs("+experiment=truth")
     points = [each.point.resolved("cuda") for each in found]
     assert len(points) == len({each.point_id for each in points}) >= 150
     assert all(each.slopes for each in found)
-    idle = {"noop", "fault", "custom"}
-    assert {each.workload for each in points} == set(WORKLOADS) - idle
+    assert {each.workload for each in points} == {"matmul_add", "matmul_item", "addmm", "elementwise", "intensity"}
     assert {each.dtype for each in points} == set(DTYPES)
     assert Counter(each.compile is False for each in points)[False] >= 40
     assert {each.batch for each in points} == {None, 8}

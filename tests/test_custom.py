@@ -17,6 +17,7 @@ from configured import job, values
 from sweeps import swept
 
 from runner import custom, measure
+from runner.config import Job, Settings
 from runner.device import Cpu
 from runner.point import Point, PointError
 from runner.rounds import Target
@@ -172,8 +173,9 @@ def test_inputs_that_rotate_are_refused(bench: Path) -> None:
 def test_build_is_told_the_point_in_torchs_words(bench: Path) -> None:
     """A size, a torch dtype, a torch device; inputs are the same at every run, the file beside is importable."""
     given = replace(point(f"{bench}:build", size=5), dtype="bf16")
-    function, (x, scale) = custom.build(f"{bench}:build", given)
-    again = custom.build(f"{bench}:build", given)[1][0]
+    made = custom.build(f"{bench}:build", given)
+    function, (x, scale) = made.function, made.arguments
+    again = custom.build(f"{bench}:build", given).arguments[0]
     assert function is torch.mul and scale == 2.0
     assert (x.shape, x.dtype, x.device.type) == ((5,), torch.bfloat16, "cpu")
     assert torch.equal(x, again)
@@ -245,3 +247,125 @@ def test_jobs_know_their_target_by_name(bench: Path) -> None:
     """The label tells two targets apart."""
     labels = [job(workload={"name": "custom", "target": f"{bench}:{name}"}).label for name in ("build", "module")]
     assert labels == [f"custom target={bench}:{name} size=1024 fp32 eager" for name in ("build", "module")]
+
+
+# -- keywords are axes -------------------------------------------------------------------------------------------------
+
+AXES = """
+import functools, torch
+
+def build(point, heads=8, impl="sdpa", *, shape=(1, 2), scale=2 ** 0.5, flag=None):
+    return torch.add, (torch.ones(heads), 1.0)
+
+def needs(point, heads):
+    return torch.add, (torch.ones(heads), 1.0)
+
+def anything(point, **keywords):
+    return torch.add, (torch.ones(keywords["heads"]), 1.0)
+
+def collides(point, batch=4):
+    return torch.add, (torch.ones(batch), 1.0)
+
+def sees(point, shape=()):
+    raise ValueError(repr(shape))
+"""
+
+
+@pytest.fixture
+def axes(tmp_path: Path) -> Path:
+    """A file of steps with keywords."""
+    (tmp_path / "axes.py").write_text(AXES)
+    return tmp_path / "axes.py"
+
+
+def own(target: str, group: dict[str, Any] | None = None, **top: Any) -> Point:
+    """The point of a target with keywords, given beside `size` or in the workload's group."""
+    return job(workload={"name": "custom", "target": target, **(group or {})}, **top).point
+
+
+def test_keywords_are_axes_wherever_they_are_given(axes: Path) -> None:
+    """On top or in the group: one point; one that is not given has its default, one that is computed is left out."""
+    default, given = own(f"{axes}:build"), own(f"{axes}:build", heads=16, impl="naive")
+    assert dict(default.params) == {
+        "target": f"{axes}:build", "heads": 8, "impl": "sdpa", "shape": (1, 2), "flag": None,
+    }  # fmt: skip
+    assert given == own(f"{axes}:build", {"heads": 16, "impl": "naive"})
+    assert own(f"{axes}:build", heads=8).point_id == default.point_id != given.point_id
+    assert "heads=16 impl=naive" in given.label and given.axes["params"]["heads"] == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("build", {"hedas": 8}, "whose keywords are flag, heads, impl, scale, shape; leave it out"),
+        ("needs", {}, "heads: {file}:needs needs a value for it; for example +heads=1"),
+        ("needs", {"heads": {"a": 1}}, "allowed are numbers, words, true, false, null and lists of them"),
+        ("collides", {}, "collides has a keyword batch, which every point has already; read point.batch"),
+        ("build", {"heads": float("nan")}, "allowed are numbers, words, true, false, null and lists of them"),
+    ],
+)
+def test_a_wrong_keyword_is_refused_before_anything_runs(
+    name: str, given: dict[str, Any], told: str, axes: Path
+) -> None:
+    """One sentence, with the keywords that there are."""
+    with pytest.raises(PointError) as refused:
+        own(f"{axes}:{name}", **given)
+    assert told.format(file=axes) in str(refused.value)
+
+
+def test_a_keyword_that_is_given_twice_is_refused(axes: Path) -> None:
+    """On top and in the group."""
+    with pytest.raises(PointError, match=r"heads=8: it is given twice; leave out workload\.heads"):
+        own(f"{axes}:build", {"heads": 4}, heads=8)
+
+
+def test_other_workloads_take_no_further_key() -> None:
+    """Only a function of the user's own has keywords."""
+    with pytest.raises(PointError, match="heads: there is no such key"):
+        job(heads=8)
+
+
+def test_a_function_that_takes_any_keyword_gets_them(axes: Path, tmp_path: Path) -> None:
+    """The file does not say which there are."""
+    assert measured(own(f"{axes}:anything", heads=3), tmp_path).status == "ok"
+    missing = measured(own(f"{axes}:anything"), tmp_path)
+    assert missing.status == "failed" and "KeyError: 'heads'" in missing.reason
+
+
+def test_a_list_arrives_as_a_list(axes: Path, tmp_path: Path) -> None:
+    """As it was written."""
+    assert "ValueError: [2, [3]]" in measured(own(f"{axes}:sees", shape=[2, [3]]), tmp_path).reason
+
+
+def test_a_search_may_go_over_a_keyword(axes: Path) -> None:
+    """Given on top, in the group, or nowhere."""
+    search = {"axis": "heads", "low": 1, "high": 64}
+    given = values(workload={"name": "custom", "target": f"{axes}:build"}, search=search, dtype="fp32", device="cpu")
+    checked = Settings.checked(given).search
+    assert checked is not None
+    for changed in (given, {**given, "heads": 2}, {**given, "workload": {**given["workload"], "heads": 2}}):
+        found = Job.checked(checked.at(changed, 32)).point
+        assert dict(found.params)["heads"] == 32 == checked.place(found)
+    with pytest.raises(PointError, match=r"search\.axis=heads: allowed is size, batch, threads"):
+        checked.at(values(), 32)
+
+
+# -- the worked example ------------------------------------------------------------------------------------------------
+
+
+def test_the_worked_example_runs(tmp_path: Path) -> None:
+    """docs/custom.md: eight points, keywords among the params, FLOPs counted, both ways to the same result."""
+    target = "workload.target=docs/examples/heads.py:build"
+    done = swept(
+        tmp_path / "store", "workload=custom", target, "size=16", "+heads=4,8", "+impl=naive,sdpa", "measure=quick",
+        "threads=1",
+    )  # fmt: skip
+    assert done.code == 0, done.stderr
+    seen = [(each["heads"], each["impl"]) for each in (json.loads(row["params"]) for row in done.rows)]
+    assert sorted(seen) == [(4, "naive"), (4, "sdpa"), (8, "naive"), (8, "sdpa")]
+    costs = [done.facts(place)["cost"] for place in range(4)]
+    assert {each["source"] for each in costs} == {"counted"}
+    products = 2 * 2 * 16 * 16 * 512
+    for (_, impl), cost in zip(seen, costs, strict=True):
+        flops = sum(each["flops"] for each in cost["operations"])
+        assert flops == products if impl == "sdpa" else products <= flops < 1.1 * products

@@ -129,7 +129,7 @@ def test_a_bad_file_does_not_stop_the_others(
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("empty", "the folder holds no file that ends in .json or .json.gz"),
+        ("empty", "the folder holds no file that ends in .json, .json.gz or .sqlite"),
         ("missing", "there is no such file or folder"),
         ("missing/below.json", "there is no such file or folder"),
         ("pipe", "it is a pipe or a device, not a file; write its content to a file first"),

@@ -11,6 +11,7 @@ import torch
 import torch._dynamo.testing
 from configured import job, values
 
+from runner import profiling
 from runner.config import Job
 from runner.device import Cpu
 from runner.phases import heard, phase
@@ -104,3 +105,12 @@ def test_operators_need_another_profiler() -> None:
     assert Job.checked(values(nvtx="ops", profiler=nsys)).recorder == Recorder(tool="nsys", nvtx="ops")
     with pytest.raises(PointError, match="nvtx=all: allowed is phases, modules, ops"):
         Job.checked(values(nvtx="all"))
+
+
+def test_torchs_own_total_is_read_from_its_table() -> None:
+    """The device's, not the CPU's; over the steps of all windows; none where the table tells none."""
+    cpu, card = "Self CPU time total: 72.038ms", "Self CUDA time total: 4.604ms"
+    assert profiling._device_us(f"rows\n{cpu}\n{card}\n", 20) == pytest.approx(230.2)
+    assert profiling._device_us(f"{cpu}\n{card}\n\n{cpu}\n{card}", 40) == pytest.approx(230.2)
+    assert profiling._device_us("Self CUDA time total: 800.500us", 1) == pytest.approx(800.5)
+    assert profiling._device_us(cpu, 20) is None and profiling._device_us(None, 20) is None

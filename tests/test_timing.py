@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 from collections.abc import Callable
@@ -424,6 +425,15 @@ def test_watching_times_the_calls_of_real_tensors(device: Simulated) -> None:
     assert calls.counts == expected
     assert calls.inside_ns >= SYNC_NS
     assert (torch.Tensor.item, torch.Tensor.__dict__.get("item"), torch.cuda.synchronize) == originals
+
+
+def test_what_tensors_elsewhere_are_asked_waits_for_nothing() -> None:
+    """A counter on the host is read at once, whatever the device does; a wait without a tensor counts all the same."""
+    with BlockingCalls(lambda: 0, kind="cuda").watched() as calls:
+        assert torch.ones(1).item() == 1.0 and torch.equal(torch.ones(1), torch.ones(1))
+        with contextlib.suppress(Exception):
+            torch.cuda.synchronize()
+    assert calls.counts == {"torch.cuda.synchronize": 1}
 
 
 def test_watching_ends_when_the_step_fails() -> None:

@@ -117,6 +117,49 @@ VIEWS = {
         "run_id, part, profiled_us, share, us, basis",
         f"size=64 dtype=bf16 {H200}",
     ),
+    "recompiles": View(
+        "run",
+        f"{ORDER}, run_id, compilation",
+        f"run_id, {AXES}, compilation, frame, name, seconds, cycle, phase, reason",
+        f"size=64 compile=true {H200}",
+    ),
+    "payback": View(
+        "point",
+        f"{ORDER}, point_id, against",
+        "workload, size, dtype, batch, nullif(_settings(params), '') AS settings, choice, against, lost_s, "
+        "against_lost_s, wall_us, against_wall_us, wall_ratio, device_ratio, steps, ahead_steps, reason",
+        f"size=64 dtype=bf16 {H200}",
+    ),
+    "allocator": View(
+        "run",
+        f"{ORDER}, run_id",
+        f"run_id, {AXES}, pool, allocator_settings, first_device_allocs, later_device_allocs, device_allocs, warm_us, "
+        "cold_us, cold_device_allocs, alloc_us, fragmentation_frac, split_frac, reserved_over_allocated, reason",
+        f"size=64 dtype=bf16 {H200}",
+    ),
+    "phases": View(
+        "latest run",
+        'run_id, kind, "order"',
+        "run_id, kind, path, steps, calls, host_us, host_frac, device_us, device_frac, launches, kernels, idle_us, "
+        "wait_us, peak_bytes",
+        "size=64 --store docs/results/h200_findings",
+    ),
+    "holders": View(
+        "latest run",
+        'run_id, depth > 0, "order", path, at_peak_bytes DESC, holder',
+        "run_id, path, holder, at_peak_bytes, at_peak_frac, at_end_bytes, peak_bytes, is_at_peak",
+    ),
+    "holder_growth": View(
+        "series",
+        f'{ORDER}, axis, "order", holder',
+        f"{AXES}, axis, path, holder, points, low_bytes, high_bytes, slope_bytes, fixed_bytes, power",
+    ),
+    "numerics": View(
+        "point",
+        "passed IS NOT false, passed, allowed_frac DESC NULLS LAST, workload, dtype, compile, settings",
+        "workload, nullif(_settings(settings), '') AS settings, dtype, compile, dynamic, device, passed, error, "
+        "eager_error, allowed, checks, failures, size, reason",
+    ),
     "roofs": View("environment", "environment_id, roof, dtype"),
     "axes": View("run", "run_id, axis", example=f"size=64 {H200} --format csv"),
 }

@@ -22,9 +22,9 @@ from analysis.report.points import Points, bounds_as_data
 _RESOURCES = files("analysis.report")
 SMALL = 260
 """Plots up to this width (CSS pixels) stand three in a row."""
-SCRIPTS = ("core", "figures", "filters", "table", "timeline", "flame", "point", "main")
+SCRIPTS = ("core", "figures", "filters", "table", "timeline", "flame", "phases", "point", "main")
 """Files of js/, each after those it uses when the page starts."""
-STYLES = ("report", "point")
+STYLES = ("report", "point", "phases")
 
 
 def page(sections: Sequence[Section], points: Points, pages: Callable[[], Mapping[str, Any]], bundle: str) -> str:

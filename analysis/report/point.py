@@ -1,7 +1,7 @@
 """The page of a point: what one run tells of its times, samples, steps, kernels, findings and trace, as plain data.
 
 The chain is `point_pages`: runs -> tables that all pages share, one statement each (sql/report/) -> one dict a run, fit
-for JSON (point_parts.py). js/point.js, timeline.js and flame.js draw it.
+for JSON (point_parts.py). js/point.js, timeline.js, flame.js and phases.js draw it.
 """
 
 from __future__ import annotations
@@ -47,6 +47,16 @@ FROM findings
 WHERE run_id IN (FROM point_runs)
 ORDER BY list_position({list(rules.SEVERITIES)}, severity), gain DESC NULLS LAST, "rule"
 """
+PHASES = """
+FROM _phases_of('point_runs')
+ORDER BY run_id, kind, "order"
+"""
+HOLDERS = """
+FROM holders
+WHERE run_id IN (FROM point_runs)
+ORDER BY run_id, depth > 0, "order", at_peak_bytes DESC
+"""
+MEMORY_SUMS = "FROM stg_memory WHERE run_id IN (FROM point_runs)"
 CURES = """
 SELECT r.run_id, c.cure, c.basis, c.gain, c.gain_low, c.gain_high, c.sentence, c.command
 FROM cures AS c
@@ -72,6 +82,9 @@ READ = {
     "runs": RUNS,
     "findings": FINDINGS,
     "cures": CURES,
+    "phases": PHASES,
+    "holders": HOLDERS,
+    "memory_sums": MEMORY_SUMS,
     "windows": "FROM point_windows",
     "steps": "FROM point_steps",
     **dict.fromkeys(("samples", "kernels", "timeline", "gaps", "bands", "paths", "memory")),
@@ -106,6 +119,8 @@ def _prepare(connection: duckdb.DuckDBPyConnection, run_ids: Sequence[str], even
         rules.judge(connection, _alike(connection), outcomes=False)
     if "cures" not in made:
         connection.execute((SQL / "cures.sql").read_text(encoding="utf-8"))
+    if "phases" not in made:
+        connection.execute((SQL / "phases.sql").read_text(encoding="utf-8"))
     for name, query in TABLES.items():
         _table(connection, name, query or _file(name))
 

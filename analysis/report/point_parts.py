@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis.report.point_flame import Node, folded, operators, tree, walk
+from analysis.report.point_phases import phases_part
 from analysis.report.point_sql import shown_sql
 from analysis.theme import compile_word, json_params, listed, number, plural, time_us
 
@@ -86,6 +87,7 @@ def page(rows: Rows) -> Page:
         "samples": _samples(rows["samples"], notes["samples"]),
         "condition": _condition(run),
         "steps": _steps(rows["steps"], window, notes["steps"]),
+        "phases": phases_part(rows["phases"], rows["holders"], rows["memory_sums"], notes["phases"]),
         "kernels": _kernels(rows["kernels"], names, notes["kernels"]),
         "findings": _findings(rows["findings"]),
         "cures": [_without(cure, "run_id") for cure in rows["cures"]],

@@ -19,6 +19,14 @@ SELECT step, host_us, busy_us, wall_us, kernel_launches + memcpy_launches + mems
 FROM steps
 WHERE run_id = {run}
 ORDER BY step""",
+    "phases": """
+FROM phases
+WHERE run_id = {run}
+ORDER BY kind, "order\"""",
+    "holders": """
+FROM holders
+WHERE run_id = {run}
+ORDER BY "order", at_peak_bytes DESC""",
     "kernels": """
 SELECT k.*, k.total_us / sum(k.total_us) OVER () AS share, n.* EXCLUDE (name, calls, runs)
 FROM kernels AS k

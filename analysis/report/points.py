@@ -143,11 +143,16 @@ def _order(value: object) -> tuple[bool, float, str]:
 
 
 def _settings(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Further axes, where points differ in them; what a cold point's schedule is tells nothing."""
+    """Further axes, where points of one workload differ in them; what a cold point's schedule is tells nothing."""
     params = [theme.json_params(row) for row in rows]
     keys = sorted({key for each in params for key in each} - {"schedule"})
     values = {key: [_value(each.get(key)) for each in params] for key in keys}
-    return [_facet(key, each) for key, each in values.items() if 1 < len(set(each)) <= MOST_VALUES]
+    workloads = [row.get("workload") for row in rows]
+    return [
+        _facet(key, each)
+        for key, each in values.items()
+        if len(set(zip(workloads, each, strict=True))) > len(set(workloads)) and len(set(each)) <= MOST_VALUES
+    ]
 
 
 MOST_VALUES = 12

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from analysis import theme
 from analysis.report import html
+from analysis.report.numerics import numerics_parts
 from analysis.report.parts import Column, PointTable, Section
 from analysis.report.tables import Found, Tables
 from analysis.rules import SEVERITIES
@@ -49,14 +50,16 @@ QUALITY_READING = (
 )
 
 
-def quality_section(found: Found) -> Section:
-    """Every rule on the quality of data that fired, with the points it fired on."""
+def quality_section(found: Found, numerics: Sequence[Row] = ()) -> Section:
+    """Every rule on the quality of data that fired, with the points it fired on, and how far results are from float64;
+    numerics: rows of the view."""
     title = "How far the data can be trusted"
     rules = [row for row in found.rules if row["topic"] == DATA or row["severity"] == MISLEADS]
     if not rules:
         words = "Nothing was seen that speaks against the figures: no busy host, lowered clock or incomplete trace."
-        return Section("quality", title, [html.paragraph(words, "none")])
-    return Section("quality", title, [html.paragraph(QUALITY_READING, "reading"), _rules_table(rules, title)])
+        return Section("quality", title, [html.paragraph(words, "none"), *numerics_parts(numerics)])
+    told = [html.paragraph(QUALITY_READING, "reading"), _rules_table(rules, title)]
+    return Section("quality", title, [*told, *numerics_parts(numerics)])
 
 
 FINDINGS_READING = (

@@ -38,7 +38,7 @@ def sections(
         findings_section(found()),
         _points(tables),
         *([] if tables.only_imports and not unmeasured(tables) else [failed_section(tables)]),
-        quality_section(found()),
+        quality_section(found(), tables.numerics),
         environment_section(tables, places),
     ]
 

@@ -76,6 +76,12 @@ SELECT
 FROM bounds
 """
 
+_NUMERICS = """
+SELECT *, nullif(_settings(settings), '') AS settings_text
+FROM numerics
+ORDER BY passed IS NOT false, passed, allowed_frac DESC NULLS LAST, workload, dtype, compile, settings
+"""
+
 _SWEEPS = """
 SELECT sweep_id, min(started_at) AS started_at, count(DISTINCT (point_id, environment_id)) AS points
 FROM runs
@@ -109,6 +115,7 @@ class Tables:
     sweeps_of_points: Rows = ()
     roofline: Rows = ()
     pairs: Rows = ()
+    numerics: Rows = ()
 
     @property
     def only_imports(self) -> bool:
@@ -137,6 +144,7 @@ def read(connection: duckdb.DuckDBPyConnection) -> Tables:
         sweeps_of_points=_rows(connection, _SWEEPS_OF_POINTS),
         roofline=_rows(connection, "FROM roofline"),
         pairs=_rows(connection, "SELECT * EXCLUDE (sentence, reason) FROM pairs"),
+        numerics=_rows(connection, _NUMERICS),
     )
 
 

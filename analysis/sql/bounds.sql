@@ -10,7 +10,10 @@ WITH judged AS (
             CASE WHEN rule = 'by the law' THEN wall_us_low / device_us_high ELSE margin_low END AS margin_low,
             CASE WHEN rule = 'by the law' THEN wall_us_high / device_us_low ELSE margin_high END AS margin_high
         ),
-        CASE WHEN bound <> 'unknown' THEN wall_us / nullif(without_overhead_us, 0) END AS gain,
+        CASE
+            WHEN rule = 'input' THEN wall_us / nullif(without_input_us, 0)
+            WHEN bound <> 'unknown' THEN wall_us / nullif(without_overhead_us, 0)
+        END AS gain,
         CASE
             WHEN device_kind = 'compute' THEN 'at ' || _percent(flops_share) || ' of the ' || dtype || ' FLOP/s roof'
             WHEN device_kind = 'memory'
@@ -36,6 +39,8 @@ reasoned AS (
             WHEN 'not ok' THEN coalesce(status, 'no status') || coalesce(': ' || reason, '')
             WHEN 'noop' THEN 'noop does no work, so it has no times'
             WHEN 'cold' THEN 'a first call has no steady state'
+            WHEN 'input' THEN 'the host waits ' || _percent(data_us / wall_us) || ' of a step for its input ('
+                || _us(coalesce(data_us_low, data_us)) || ' to ' || _us(coalesce(data_us_high, data_us)) || ')'
             WHEN 'no times' THEN 'no time was measured' || coalesce(': ' || _fact(reasons, 'wall_us'), '')
             WHEN 'no floor' THEN 'no floor was measured' || coalesce(': ' || _fact(reasons, 'floor_us'), '')
             WHEN 'noise' THEN 'the work is within the noise of the floor'
@@ -54,12 +59,14 @@ reasoned AS (
             ELSE (CASE WHEN is_cpu THEN 'floor / work = ' ELSE 'issue / device = ' END) || _number(margin)
                 || coalesce(' (' || _number(margin_low) || ' to ' || _number(margin_high) || ')', '')
         END || CASE
-            WHEN bound NOT IN ('unknown', 'serialized') AND roof_share > 1.05
+            WHEN bound NOT IN ('unknown', 'serialized', 'input-bound') AND roof_share > 1.05
                 THEN '; ' || _percent(roof_share) || ' of the roofs is more than there can be: data that stays in the '
                     || (CASE WHEN is_cpu THEN 'cache' ELSE 'L2' END) || ', or a roof that was measured too low'
             ELSE ''
         END AS why,
         CASE
+            WHEN gain > 1 AND rule = 'input'
+                THEN '; without that wait it would take ' || _us(without_input_us) || ', ' || _number(gain) || ' times less'
             WHEN gain > 1 AND is_cpu
                 THEN '; the work alone takes ' || _us(without_overhead_us) || ', ' || _number(gain) || ' times less'
             WHEN gain > 1
@@ -68,6 +75,11 @@ reasoned AS (
             ELSE ''
         END AS gain_text,
         CASE
+            WHEN rule = 'input' THEN 'A step comes every ' || _us(wall_us)
+                || CASE
+                    WHEN is_cpu THEN ''
+                    ELSE ' although the host issues it in ' || _us(issue_us) || ' and the device works ' || _us(device_us)
+                END || ', and for ' || _us(data_us) || ' of that the host waits for its input'
             WHEN is_cpu THEN 'Of ' || _us(wall_us) || ' a step ' || _us(overhead_us) || ' are overhead and '
                 || _us(work_us) || ' are work'
             WHEN rule = 'overhead' THEN 'The host needs ' || _us(issue_us)
@@ -91,6 +103,7 @@ SELECT
     CASE
         WHEN bound = 'unknown' THEN 'Unknown: ' || why
         WHEN rule = 'overhead' THEN terms_text || ': overhead-bound' || gain_text
+        WHEN rule = 'input' THEN terms_text || ': input-bound' || gain_text
         WHEN rule = 'noise' THEN 'A step takes ' || _us(wall_us) || ' and its floor ' || _us(floor_us)
             || ': overhead-bound, the work is within the noise'
         WHEN rule = 'hidden' THEN 'A step takes ' || _us(wall_us) || ' and its floor ' || _us(floor_us)
@@ -106,6 +119,10 @@ SELECT
         WHEN host_noise THEN ' Host noise: here the step was issued in ' || _us(own_issue_us) || ', while '
             || _counted(issue_points, 'point') || ' that launch the same take ' || _us(issue_us) || '.'
         ELSE ''
+    END || CASE
+        WHEN bound <> 'input-bound' AND data_us > wall_us / 10
+            THEN ' In ' || _us(data_us) || ' of a step of ' || _us(wall_us) || ' it waits for its input.'
+        ELSE ''
     END AS sentence,
     overhead_us, overhead_us_low, overhead_us_high,
     work_us, work_us_low, work_us_high,
@@ -118,6 +135,7 @@ SELECT
     busy_us, busy_us_low, busy_us_high,
     blocked_us, blocked_us_low, blocked_us_high,
     floor_us, floor_us_low, floor_us_high,
+    data_us, data_us_low, data_us_high,
     host_slope, host_slope_low, host_slope_high,
     device_slope, device_slope_low, device_slope_high,
     without_overhead_us, roof_us, flops_share, bytes_share, bytes_roof, flops, bytes, bytes_min, fusion_headroom,
@@ -143,8 +161,8 @@ COMMENT ON TABLE bounds IS
     'One row a point and environment: what binds it, by how much, why, and what it would gain without overhead.';
 COMMENT ON COLUMN bounds.run_id IS 'Latest ok run of the point, else its latest run.';
 COMMENT ON COLUMN bounds.bound IS
-    'overhead-bound, compute-bound, memory-bound, device-bound, serialized, balanced or unknown; of an imported trace also
-    input-bound and communication-bound.';
+    'overhead-bound, compute-bound, memory-bound, device-bound, serialized, balanced or unknown; of a watched program and of
+    an imported trace also input-bound, of the latter communication-bound.';
 COMMENT ON COLUMN bounds.margin IS
     'overhead / work, above 1 the overhead binds; without an issue time wall / device; NULL where it has no meaning. Of an
     import the overhead is the profiled host time / 1.75, the low and high end that / 3.2 and that as it is.';
@@ -153,7 +171,8 @@ COMMENT ON COLUMN bounds.confidence IS
     NULL without a margin, and for imports, whose interval is no measured one.';
 COMMENT ON COLUMN bounds.gain IS
     'wall_us / without_overhead_us: how many times less a step would take if the overhead went away; NULL = unknown. Of an
-    overhead-bound import the profiled step over its computing time, an upper limit.';
+    overhead-bound import the profiled step over its computing time, an upper limit; of an input-bound watched program the
+    same without the wait for its input.';
 COMMENT ON COLUMN bounds.issue_us IS
     'Host time to issue one step, that of all points that launch the same where there are three; microseconds.';
 COMMENT ON COLUMN bounds.issue_us_low IS 'Low end of the 95 % interval of issue_us.';

@@ -1,8 +1,8 @@
 -- Grain: one row a point and environment to which the law of an asynchronous device applies: warm, ok, not on the CPU,
 -- no noop.
--- wall = max(issue, device) within 5 % is asked of points that are not serialized and have both terms, and formed within
--- each round where the runs tell it: a host that changes its pace then changes both sides. Two slopes and the replay
--- check the bound without trusting either term.
+-- wall = max(issue, device) within 5 % is asked of points that are neither serialized nor input-bound and have both terms,
+-- and formed within each round where the runs tell it: a host that changes its pace then changes both sides. Two slopes
+-- and the replay check the bound without trusting either term.
 CREATE VIEW law AS
 WITH in_rounds AS (
     SELECT
@@ -22,10 +22,10 @@ checked AS (
         END AS larger_term,
         larger_us AS model_us,
         coalesce(law_ratio, _finite(wall_us / nullif(model_us, 0))) AS ratio,
-        CASE WHEN bound <> 'serialized' THEN ratio - 1 END AS deviation,
-        CASE WHEN bound <> 'serialized' THEN coalesce(law_ratio_low, _finite(wall_us_low / nullif(model_us, 0))) - 1
+        CASE WHEN bound NOT IN ('serialized', 'input-bound') THEN ratio - 1 END AS deviation,
+        CASE WHEN bound NOT IN ('serialized', 'input-bound') THEN coalesce(law_ratio_low, _finite(wall_us_low / nullif(model_us, 0))) - 1
         END AS deviation_low,
-        CASE WHEN bound <> 'serialized' THEN coalesce(law_ratio_high, _finite(wall_us_high / nullif(model_us, 0))) - 1
+        CASE WHEN bound NOT IN ('serialized', 'input-bound') THEN coalesce(law_ratio_high, _finite(wall_us_high / nullif(model_us, 0))) - 1
         END AS deviation_high,
         CASE
             WHEN bound = 'overhead-bound' THEN 'overhead-bound'
@@ -74,7 +74,7 @@ COMMENT ON COLUMN law.model_us IS
     'What the law says: max(issue_us, device_us), the maximum taken in each run; microseconds.';
 COMMENT ON COLUMN law.ratio IS
     'wall / max(issue, device), within each round where the runs tell it, else wall_us / model_us; of serialized points too.';
-COMMENT ON COLUMN law.deviation IS 'ratio - 1; NULL for serialized points and where a term is unknown.';
+COMMENT ON COLUMN law.deviation IS 'ratio - 1; NULL for serialized and input-bound points and where a term is unknown.';
 COMMENT ON COLUMN law.deviation_low IS 'Low end of the 95 % interval of deviation; without rounds that of wall_us alone.';
 COMMENT ON COLUMN law.deviation_high IS 'High end of the 95 % interval of deviation; without rounds that of wall_us alone.';
 COMMENT ON COLUMN law.within_5_percent IS

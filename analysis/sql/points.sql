@@ -2,7 +2,7 @@
 -- Settings and facts of the latest ok run (run ids are ordered by time), else of the latest run. Each time is the median
 -- over the ok runs. Its interval follows from the spread between runs in the environment (_spread), and is no narrower
 -- than the runs' own intervals make it; where the spread is unknown, it reaches from their least low to their greatest
--- high, as that of slopes and of blocked_us always does. A table: every verdict reads it.
+-- high, as that of slopes, of blocked_us and of data_us always does. A table: every verdict reads it.
 CREATE TABLE points AS
 WITH latest AS (
     SELECT *
@@ -89,6 +89,9 @@ combined AS (
         median(blocked_us) FILTER (ok) AS blocked_us,
         min(blocked_us_low) FILTER (ok) AS blocked_us_low,
         max(blocked_us_high) FILTER (ok) AS blocked_us_high,
+        median(data_us) FILTER (ok) AS data_us,
+        min(data_us_low) FILTER (ok) AS data_us_low,
+        max(data_us_high) FILTER (ok) AS data_us_high,
         median(host_slope) FILTER (ok) AS host_slope,
         min(host_slope_low) FILTER (ok) AS host_slope_low,
         max(host_slope_high) FILTER (ok) AS host_slope_high,
@@ -107,6 +110,7 @@ SELECT
         t.single_us AS single_us, t.single_us_low AS single_us_low, t.single_us_high AS single_us_high,
         t.busy_us AS busy_us, t.busy_us_low AS busy_us_low, t.busy_us_high AS busy_us_high,
         c.blocked_us AS blocked_us, c.blocked_us_low AS blocked_us_low, c.blocked_us_high AS blocked_us_high,
+        c.data_us AS data_us, c.data_us_low AS data_us_low, c.data_us_high AS data_us_high,
         t.floor_us AS floor_us, t.floor_us_low AS floor_us_low, t.floor_us_high AS floor_us_high,
         c.host_slope AS host_slope, c.host_slope_low AS host_slope_low, c.host_slope_high AS host_slope_high,
         c.device_slope AS device_slope, c.device_slope_low AS device_slope_low,

@@ -50,7 +50,7 @@ raw AS (
                 "throttle_reasons": "JSON", "other_processes": "BIGINT", "cpu_pressure_frac": "DOUBLE",
                 "involuntary_switches": "BIGINT"
             },
-            "law": ["DOUBLE"], "doubled_us": ["DOUBLE"], "work_share": ["DOUBLE"], "search": "JSON",
+            "law": ["DOUBLE"], "doubled_us": ["DOUBLE"], "work_share": ["DOUBLE"], "data_us": ["DOUBLE"], "search": "JSON",
             "host_contended": "BOOLEAN", "peak_bytes": "BIGINT", "host": "VARCHAR", "device_uuid": "VARCHAR",
             "device_index": "BIGINT", "artifacts": {"trace": "VARCHAR", "table": "VARCHAR"},
             "import": "JSON", "audit": "JSON", "steps": "JSON"
@@ -98,6 +98,7 @@ SELECT
     _finite(fact.doubled_us[3]) AS doubled_us_high,
     _finite(fact.work_share[1]) AS work_share, _finite(fact.work_share[2]) AS work_share_low,
     _finite(fact.work_share[3]) AS work_share_high,
+    _finite(fact.data_us[1]) AS data_us, _finite(fact.data_us[2]) AS data_us_low, _finite(fact.data_us[3]) AS data_us_high,
     fact.device_method AS device_method,
     fact.blocked_method AS blocked_method,
     nullif(fact.blocking_calls::VARCHAR, '{}') AS blocking_calls,
@@ -252,8 +253,13 @@ COMMENT ON COLUMN stg_runs.work_share IS
     'doubled / wall - 1, formed within each round: the share of work in a step; above 0.5 the work binds.';
 COMMENT ON COLUMN stg_runs.work_share_low IS 'Low end of the 95 % interval of work_share.';
 COMMENT ON COLUMN stg_runs.work_share_high IS 'High end of the 95 % interval of work_share.';
+COMMENT ON COLUMN stg_runs.data_us IS
+    'Host time between two steps in which it waits for its input; of watched programs alone; microseconds.';
+COMMENT ON COLUMN stg_runs.data_us_low IS 'Low end of the 95 % interval of data_us.';
+COMMENT ON COLUMN stg_runs.data_us_high IS 'High end of the 95 % interval of data_us.';
 COMMENT ON COLUMN stg_runs.device_method IS
-    'How device_us was taken: held (stream held while the steps queue), replay, profile.';
+    'How device_us was taken: held (stream held while the steps queue), replay, queued (of a watched program: steps whose
+    work was all queued before the device began them), profile.';
 COMMENT ON COLUMN stg_runs.blocked_method IS 'How blocked_us was taken: timed calls or profile.';
 COMMENT ON COLUMN stg_runs.blocking_calls IS
     'JSON object: synchronizing call inside the step -> calls a step; NULL = none seen.';

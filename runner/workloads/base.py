@@ -8,9 +8,11 @@ workspaces and padding are left out.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -82,7 +84,8 @@ class Workload:
 
     `params` names the workload's own axes with what each may be, `defaults` those that may be left out. `idle`: it does
     nothing. `rotates`: its inputs are tensors of which there may be several sets in turn (l2=cold). `uses`: functions
-    and classes outside of this one that are part of the step, so that a change of theirs makes another point.
+    and classes outside of this one that are part of the step, so that a change of theirs makes another point;
+    `packages`: what it needs beside torch, whose versions are told in the facts.
 
     A subclass gives `shapes` and `function`; or `build`, where the step holds more than tensors of normal numbers.
     """
@@ -94,6 +97,7 @@ class Workload:
     idle: ClassVar[bool] = False
     rotates: ClassVar[bool] = True
     uses: ClassVar[tuple[Any, ...]] = ()
+    packages: ClassVar[tuple[str, ...]] = ()
 
     @cached_property
     def source(self) -> str:
@@ -134,6 +138,14 @@ class Workload:
     def at_floor(self, point: Point) -> Point | None:
         """The point at which the same operations have as good as nothing to do; None where that is not known."""
         return replace(point, size=self.floor_size)
+
+    def settings(self, point: Point) -> AbstractContextManager[object]:
+        """What holds in torch while the point is measured."""
+        return contextlib.nullcontext()
+
+    def predicted(self, point: Point) -> dict[str, Any] | None:
+        """What a cure would do to the memory of the step, by arithmetic (facts.train); None where nothing is known."""
+        return None
 
     def refusal(self, point: Point) -> str | None:
         """Why the values of a point, each allowed, cannot be measured together; None if they can."""

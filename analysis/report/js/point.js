@@ -15,6 +15,7 @@ function pointDraw(target, data, tools) {
     pointVerdict,
     pointSamples,
     pointSteps,
+    ...(data.phases ? [phasesSection] : []),
     pointKernels,
     pointFindings,
     pointOperators,

@@ -1,0 +1,255 @@
+"""FLOPs and bytes of a step without a cost model, counted by torch while the step is called once.
+
+Every operation that reaches a kernel is seen where torch dispatches it, those of a backward pass included.
+
+FLOPs: of products, convolutions and attention by torch.utils.flop_counter (2 for each multiplication with its addition;
+attention as if every query met every key, also where it is causal); of what works element by element 1 for each element
+of the result, whatever it computes. Bytes: each tensor that an operation reads, once, and each that it writes, once; a
+view moves nothing; where places are chosen by an index, those places. Left out: FLOPs of reductions, workspaces, what
+is called outside of torch's operators (own kernels), collectives.
+
+A compiled step is counted as it is eager, and then taken as well compiled as can be: its products as they are, all else
+as one operation that moves no more than what the step as a whole must.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry, sdpa_flop_count
+
+from runner.workloads import Built
+
+aten = torch.ops.aten
+ALLOCATING = (aten.empty, aten.empty_like, aten.empty_strided, aten.new_empty, aten.new_empty_strided)
+"""Make a tensor and write nothing into it."""
+OVERWRITING = (aten.copy_, aten.fill_, aten.zero_, aten.normal_, aten.uniform_, aten.bernoulli_, aten._foreach_copy_,
+               aten._foreach_zero_)  # fmt: skip
+"""Write their first argument without reading it."""
+CHOOSING = (aten.embedding, aten.index_select, aten.index, aten.gather)
+"""Read of their first argument as many elements as the result has."""
+PLACING = (aten.index_copy_, aten.index_put_, aten.scatter_, aten.index_add_, aten._index_put_impl_)
+"""Write as many elements into their first argument as another one has."""
+MOST_OPERATIONS = 200
+"""Kinds of operations that are told apart; further ones are added up."""
+
+
+@dataclass
+class _Seen:
+    """Storages of a step. outside, changed: those that it has not made itself, with the bytes that are read of them and
+    that are written to them."""
+
+    inside: dict[int, StorageWeakRef] = field(default_factory=dict)
+    kept: list[StorageWeakRef] = field(default_factory=list)
+    outside: dict[int, int] = field(default_factory=dict)
+    changed: dict[int, int] = field(default_factory=dict)
+    inside_bytes: int = 0
+
+    @property
+    def least_bytes(self) -> int:
+        """What the step must move besides its result."""
+        return sum(self.outside.values()) + sum(self.changed.values())
+
+    @property
+    def working_bytes(self) -> int:
+        """All that it touches."""
+        found = {number: max(self.outside.get(number, 0), self.changed.get(number, 0)) for number in
+                 {*self.outside, *self.changed}}  # fmt: skip
+        return sum(found.values()) + self.inside_bytes
+
+    def use(self, tensor: torch.Tensor, size: int | None = None) -> None:
+        """A tensor is read. size: bytes of it that are, where not all."""
+        storage = StorageWeakRef(tensor.untyped_storage())
+        size = moved(tensor) if size is None else size
+        if storage.cdata not in self.inside:
+            self.kept.append(storage)  # as long as it is, no other storage gets its number
+            self.outside[storage.cdata] = max(self.outside.get(storage.cdata, 0), size)
+
+    def change(self, tensor: torch.Tensor, size: int | None = None) -> None:
+        """A tensor that was there before the operation is written. size: bytes of it that are, where not all."""
+        storage = StorageWeakRef(tensor.untyped_storage())
+        size = moved(tensor) if size is None else size
+        if storage.cdata not in self.inside:
+            self.kept.append(storage)
+            self.changed[storage.cdata] = max(self.changed.get(storage.cdata, 0), size)
+
+    def make(self, tensor: torch.Tensor) -> None:
+        """A tensor is the result of an operation, in a storage that may be new."""
+        storage = StorageWeakRef(tensor.untyped_storage())
+        if not {storage.cdata} & {*self.inside, *self.outside, *self.changed}:
+            self.inside[storage.cdata] = storage
+            self.inside_bytes += moved(tensor)
+
+
+class Count(TorchDispatchMode):
+    """While it is entered: how often each (name, FLOPs, bytes, whether it is a product) is called, and storages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations: Counter[tuple[str, int, int, bool]] = Counter()
+        self.seen = _Seen()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call and count an operation; one that is made of others is counted as these."""
+        kwargs = kwargs or {}
+        packet = func._overloadpacket
+        if packet not in flop_registry and packet not in _ATTENTION:
+            with self:
+                parts = func.decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
+        result = func(*args, **kwargs)
+        if not _is_view(func, args, result):
+            name = packet.__name__
+            flops, is_product = _flops(func, args, kwargs, result)
+            self.operations[(name, flops, self._bytes(func, args, kwargs, result), is_product)] += 1
+        return result
+
+    def _bytes(self, func: Any, args: Any, kwargs: Any, result: Any) -> int:
+        read, changed, made = _moved(func, args, kwargs, result)
+        chosen = sum(map(moved, made)) if func._overloadpacket in CHOOSING else None
+        for place, each in enumerate(read):
+            if func._overloadpacket not in PLACING or place:
+                self.seen.use(each, chosen if place == 0 else None)
+        packet = func._overloadpacket
+        placed = max(map(moved, read[1:]), default=0) if packet in PLACING else None
+        for each in changed:
+            self.seen.change(each, placed)
+        for each in made:
+            self.seen.make(each)
+        written = [*changed, *made]
+        if packet in ALLOCATING:
+            return 0
+        if chosen is not None:
+            return 2 * chosen + sum(map(moved, read[1:]))
+        if placed is not None:
+            return placed + sum(map(moved, read[1:]))
+        return sum(map(moved, read)) + sum(map(moved, written))
+
+
+def counted(built: Built, compiled: bool) -> dict[str, Any]:
+    """facts.cost of a step, which is called once, eager, with its own arguments; what its author tells of it wins."""
+    count = Count()
+    with count:
+        result = built.eager(*built.arguments)
+    results = sum(map(moved, _tensors(result)))
+    seen = count.seen
+    least = seen.least_bytes + results
+    calls = _fused(count.operations, least) if compiled else count.operations
+    return {
+        "operations": list(_told(calls)),
+        "bytes_min": least,
+        "working_set_bytes": seen.working_bytes,
+        "source": "counted",
+    }
+
+
+def cost_of(built: Built, compiled: bool) -> dict[str, Any]:
+    """facts.cost of a step without a cost model: told by its author where he does, else counted. source: which."""
+    flops, size = getattr(built.eager, "flops", None), getattr(built.eager, "bytes", None)
+    if flops is not None and size is not None:
+        return _given(flops, size) | {"working_set_bytes": size}
+    cost = counted(built, compiled)
+    if flops is None and size is None:
+        return cost
+    if flops is None:
+        flops = sum(each["flops"] for each in cost["operations"])
+    return _given(flops, cost["bytes_min"] if size is None else size) | {"working_set_bytes": cost["working_set_bytes"]}
+
+
+def _given(flops: int, size: int) -> dict[str, Any]:
+    return {"operations": [{"name": "step", "flops": flops, "bytes": size}], "bytes_min": size, "source": "given"}
+
+
+# -- one operation -----------------------------------------------------------------------------------------------------
+
+
+def moved(tensor: torch.Tensor) -> int:
+    """Bytes of a tensor's elements; of one that repeats its elements, those that there are."""
+    return min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes())
+
+
+def _cpu_attention(query: Any, key: Any, value: Any, *_: Any, out_val: Any = None, **__: Any) -> int:
+    """torch 2.13 still counts no attention of the CPU."""
+    return int(sdpa_flop_count(query.shape, key.shape, value.shape))
+
+
+_ATTENTION = {
+    each: _cpu_attention
+    for each in (getattr(aten, "_scaled_dot_product_flash_attention_for_cpu", None),) if each is not None
+}  # fmt: skip
+
+
+def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> tuple[int, bool]:
+    """FLOPs of a call, and whether it is one of those that torch counts."""
+    packet = func._overloadpacket
+    counts: Callable[..., Any] | None = flop_registry.get(packet) or _ATTENTION.get(packet)
+    if counts is not None:
+        return int(counts(*args, **kwargs, out_val=result)), True
+    if packet in OVERWRITING or packet is aten._to_copy or torch.Tag.pointwise not in func.tags:
+        return 0, False
+    return sum(each.numel() for each in _tensors(result)), False
+
+
+def _is_view(func: Any, args: Any, result: Any) -> bool:
+    """Whether a call only looks at a tensor in another way; nothing that is written is one."""
+    if func._schema.is_mutable:
+        return False
+    results = _tensors(result)
+    if func.is_view:
+        return True
+    given = {each.untyped_storage()._cdata for each in _tensors(args)}
+    return bool(results) and all(each.untyped_storage()._cdata in given for each in results)
+
+
+def _moved(
+    func: Any, args: Any, kwargs: Any, result: Any
+) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
+    """Tensors that a call reads, changes, and makes; each once, however often it is named."""
+    given = dict(zip((each.name for each in func._schema.arguments), args, strict=False)) | kwargs
+    written = [each.name for each in func._schema.arguments if each.alias_info is not None and each.alias_info.is_write]
+    changed = _tensors([given.get(name) for name in written])
+    inputs, untouched = _tensors([args, kwargs]), {id(each) for each in changed}
+    if func._overloadpacket in OVERWRITING or "out" in kwargs:
+        inputs = [each for each in inputs if id(each) not in untouched]
+    made = [each for each in _tensors(result) if id(each) not in untouched]
+    return _once(inputs), _once(changed), _once(made)
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    """All plain tensors in a value."""
+    return [each for each in tree_leaves(value) if isinstance(each, torch.Tensor) and each.layout is torch.strided]
+
+
+def _once(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    return list({(each.data_ptr(), each.shape, each.stride()): each for each in tensors}.values())
+
+
+# -- all operations ----------------------------------------------------------------------------------------------------
+
+
+def _fused(calls: Counter[tuple[str, int, int, bool]], least: int) -> Counter[tuple[str, int, int, bool]]:
+    """A compiled step: its products, and all else as one operation that moves what of `least` the products do not."""
+    products = Counter({call: times for call, times in calls.items() if call[3]})
+    moved_by_them = sum(call[2] * times for call, times in products.items())
+    rest = sum(call[1] * times for call, times in calls.items() if not call[3])
+    return products + Counter({("fused", rest, max(0, least - moved_by_them), False): 1})
+
+
+def _told(calls: Counter[tuple[str, int, int, bool]]) -> Iterator[dict[str, Any]]:
+    """One entry for each kind of call, the costliest ones first; calls that are alike are added up."""
+    kinds: list[dict[str, Any]] = [
+        {"name": name if times == 1 else f"{name} x{times}", "flops": flops * times, "bytes": size * times}
+        for (name, flops, size, _), times in calls.items() if flops or size
+    ]  # fmt: skip
+    kinds.sort(key=lambda each: (-each["bytes"], -each["flops"], each["name"]))
+    yield from kinds[:MOST_OPERATIONS]
+    if rest := kinds[MOST_OPERATIONS:]:
+        yield {"name": "others", **{key: sum(each[key] for each in rest) for key in ("flops", "bytes")}}
