@@ -295,11 +295,16 @@ class SeriesNames:
             self._batch(row),
         ]
         words += [compile_word(row.get("compile")), self._warmup(row)]
-        words += [f"{name} {_plain(row[name])}" for name in self._settings if row.get(name) is not None]
+        words += [f"{name} {_plain(row[name])}" for name in self._settings if self._has(row, name)]
         params = json_params(row)
         told = sorted(self._params[row.get("workload")])
         words += [f"{key} {_plain(params[key])}" for key in told if params.get(key) not in (None, USUAL.get(key))]
         return SEPARATOR.join(str(word) for word in words if word)
+
+    @staticmethod
+    def _has(row: Row, name: str) -> bool:
+        """Whether a setting means anything for a point: nothing is dynamic where nothing is compiled."""
+        return row.get(name) is not None and not (name == "dynamic" and row.get("compile") == "false")
 
     def _warmup(self, row: Row) -> str | None:
         if "warmup" in self.said:

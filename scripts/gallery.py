@@ -13,12 +13,15 @@ from typing import Literal
 
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
+from analysis.naming import named_runs
 from analysis.report import write_report
 from analysis.store import open_store
 
 ROOT = Path(__file__).parents[1]
-H200, FINDINGS = ROOT / "docs/results/h200", ROOT / "docs/results/h200_findings"
+RESULTS = ROOT / "docs/results"
+H200, FINDINGS, LADDER = RESULTS / "h200", RESULTS / "h200_findings", RESULTS / "h200_ladder"
 WIDTH = 1120
+TRAINED = "workload=train_step size=16 optimizer=adamw impl=loop compile=false"
 
 
 def main() -> int:
@@ -31,10 +34,11 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as place:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        h200, found = report(H200, Path(place) / "h200.html"), report(FINDINGS, Path(place) / "findings.html")
-        for name, (path, scheme, take) in PICTURES.items():
-            page = opened(browser, h200 if path is H200 else found, scheme)
+        reports = {store: report(store, Path(place) / f"{store.name}.html") for store in (H200, FINDINGS, LADDER)}
+        for name, (store, scheme, take) in PICTURES.items():
+            page = opened(browser, reports[store], scheme)
             take(page, folder / f"{name}.png")
+            shrink(folder / f"{name}.png")
             page.context.close()
             print(folder / f"{name}.png")
         browser.close()
@@ -42,9 +46,9 @@ def main() -> int:
 
 
 def report(store: Path, path: Path) -> Path:
-    """The default report of a store."""
+    """The default report of a store; of the ladder's, with a page for the training steps whose events are kept."""
     with open_store(store) as connection:
-        return write_report(connection, path)
+        return write_report(connection, path, named_runs(connection, TRAINED) if store is LADDER else None)
 
 
 def opened(browser: Browser, path: Path, scheme: Literal["light", "dark"]) -> Page:
@@ -53,6 +57,16 @@ def opened(browser: Browser, path: Path, scheme: Literal["light", "dark"]) -> Pa
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-drawn]", state="attached", timeout=120_000)
     return page
+
+
+def shrink(path: Path) -> None:
+    """A third of the size with 128 colours, which is all that a chart has; needs Pillow, and does nothing without."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return
+    picture = Image.open(path).convert("RGB")
+    picture.quantize(colors=128, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def union(page: Page, path: Path, *parts: Locator) -> None:
@@ -86,6 +100,24 @@ def plots(anchor: str, *places: int) -> Callable[[Page, Path], None]:
     return take
 
 
+def crossings(page: Page, path: Path) -> None:
+    """Where the eager series in bf16 cross, in one chart."""
+    without_captions(page)
+    page.locator("input[type=search]").first.fill("bf16 eager")
+    page.wait_for_timeout(1500)
+    union(page, path, page.locator("#answer figure").first)
+
+
+def phases(page: Page, path: Path) -> None:
+    """Phases of a training step whose optimizer is a loop over the weights, and who holds memory in each."""
+    with open_store(LADDER) as connection:
+        (trained,) = named_runs(connection, TRAINED)
+    page.evaluate(f"window.location.hash = '#point={trained.point_id}'")
+    page.wait_for_selector("#point[data-opened]")
+    page.wait_for_timeout(500)
+    union(page, path, page.locator("#point section", has_text="Phases").first)
+
+
 def eager_and_compiled(page: Page, path: Path) -> None:
     """The crossover of matmul_add in bf16, eager beside compiled."""
     without_captions(page)
@@ -117,6 +149,8 @@ PICTURES: dict[str, tuple[Path, Literal["light", "dark"], Callable[[Page, Path],
     "report-pairs": (H200, "light", plots("pairs", 0, 1, 2, 3)),
     "report-point": (FINDINGS, "light", point(0, 0)),
     "report-findings": (FINDINGS, "light", point(4, 4)),
+    "report-phases": (LADDER, "light", phases),
+    "h200-ladder": (LADDER, "light", crossings),
     "report-timeline": (FINDINGS, "dark", point(6, 7)),
 }
 """Name of the file -> the store, by day or by night, and what is taken of its report."""

@@ -51,7 +51,8 @@ def _head(connection: duckdb.DuckDBPyConnection) -> str:
     return (
         f"# The ladder on an {name}\n\n"
         f"{points:,} points in {runs:,} runs, {failed} of them not ok; torch {torch}; host {hosts}. "
-        "Measured by `sh scripts/ladder.sh`, written by `python scripts/ladder.py`.\n"
+        "Measured by `sh scripts/ladder.sh`, written by `python scripts/ladder.py docs/results/h200_ladder`.\n\n"
+        "![where the eager series in bf16 stop being overhead-bound](../../pictures/h200-ladder.png)\n"
     )
 
 
