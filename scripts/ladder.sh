@@ -10,14 +10,14 @@ sweep() {
     "$PYTHON" -m runner -m store="$store" device="$device" "$@" || echo "exit code $?: $*" >&2
 }
 
-search() { # search LOW HIGH MULTIPLE SETTING...: an axis from LOW to HIGH
-    low=$1 high=$2 multiple=$3
-    shift 3
-    sweep hydra/sweeper=crossover search.low="$low" search.high="$high" search.multiple="$multiple" "$@"
+search() { # search HIGH SETTING...: the size, from $low to HIGH
+    high=$1
+    shift
+    sweep hydra/sweeper=crossover search.axis=size search.low="$low" search.high="$high" search.multiple="$low" "$@"
 }
 
 layers() { # eager: where each operation and layer stops being overhead-bound
-    search 8 16384 8 search.axis=size search.most_points=8 search.most_runs=10 dtype="$dtypes" \
+    search "$rows" search.most_points=8 search.most_runs=10 dtype="$dtypes" \
         workload=matmul_add,addmm,elementwise,linear,mlp,norm,attention,transformer_block
 }
 
@@ -32,7 +32,7 @@ attention() { # with the matrix of scores in memory, once in place, and fused
 }
 
 training() { # where a step crosses, what optimizers cost, and what checkpointing does to time and memory
-    search 8 32768 8 search.axis=size search.most_points=6 search.most_runs=6 dtype="$dtypes" \
+    search "$batch" search.most_points=6 search.most_runs=6 dtype="$dtypes" \
         workload=train_step workload.optimizer=adamw workload.impl=fused workload.capturable=true
     sweep dtype=fp32 workload=train_step workload.optimizer=sgd,momentum,adamw workload.impl=loop,foreach,fused \
         size="$batches" measure.slopes_every=0
@@ -61,11 +61,13 @@ allocator() { sweep +experiment=allocator; }
 
 case $device in
 cuda)
+    low=8 rows=16384 batch=32768
     dtype=bf16 dtypes=bf16,fp32 grid=512,1024,2048,4096,8192 lengths=128,512,2048,4096
     batches=16,512,16384 examples=4,32 autocast=bf16
     model=0.5b sequences=1,8,64,128,256,512 few=1,64 prompts=32,256,1024
     ;;
 cpu)
+    low=1 rows=64 batch=16
     dtype=fp32 dtypes=fp32 grid=1,8,64 lengths=16,64,256
     batches=1,8,64 examples=1,4 autocast=null
     model=tiny sequences=1,4,16 few=1 prompts=1,8,64

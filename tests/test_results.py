@@ -70,6 +70,28 @@ def test_the_crossovers_of_the_readme() -> None:
     assert printed == {dtype: [text for other, text in rows if other == dtype] for dtype in DTYPES}
 
 
+def test_the_ladder_of_the_readme() -> None:
+    """Each workload's crossing, and how long a token takes in each mode."""
+    text = (ROOT / "README.md").read_text()
+    ladder = text.split("docs/results/h200_ladder`")[1].split("\n\n")[0].splitlines()[2:]
+    printed = {cells[0].split("`")[1]: cells[2] for cells in map(_cells, ladder)}
+    with open_store(RESULTS / "h200_ladder") as connection:
+        found = connection.execute(
+            """SELECT workload, "text" FROM crossovers
+            WHERE dtype = 'bf16' AND compile = 'false' AND axis = 'size'
+                AND coalesce(params->>'cache', 'static') = 'static'
+                AND (workload <> 'attention' OR params->>'impl' = 'sdpa' AND params->>'causal' = 'false')"""
+        ).fetchall()
+        tokens = connection.execute(
+            """SELECT compile, wall_us / 1e3 FROM bounds
+            WHERE workload = 'llm_decode' AND size = 1 AND params->>'cache' = 'static'"""
+        ).fetchall()
+    assert len(printed) == 7
+    assert printed == {workload: crossing for workload, crossing in found if workload in printed}
+    took = {mode: f"{ms:.2g} ms" for mode, ms in tokens}
+    assert f"{took['false']} eager, {took['true']} compiled and {took['reduce-overhead']} with CUDA" in text
+
+
 def _cells(line: str) -> list[str]:
     """The cells of a line of a table."""
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
