@@ -25,6 +25,7 @@ RELATIONS = (
     "stg_environments",
     "stg_roofs",
     "stg_code",
+    "stg_facts",
     "stg_memory",
     "stg_numerics",
     "stg_cycles",

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from runner import allocating, compiling, counting, custom, doubling, holders, host, memory, numerics, timing
+from runner import afterwards, allocating, compiling, custom, doubling, host, memory, numerics, timing
 from runner.clock import Clock, host_clock
 from runner.condition import HostCounters
 from runner.device import Device
@@ -56,14 +56,14 @@ def measure(task: Task, device: Device, clock: Clock = host_clock) -> Measuremen
     """Measure a point in its steady state. Whatever goes wrong is an answer with status and reason."""
     steps: list[Step] = []
     done = _guarded(lambda facts: _warm(task, device, clock, facts, steps), task, device, clock)
-    return _verified(done, steps, task, device)
+    return _examined(done, steps, task, device, clock)
 
 
 def measure_times(task: Task, device: Device, clock: Clock = host_clock) -> Measurement:
     """The same without a profile, but where nothing else can tell the device's time."""
     steps: list[Step] = []
     done = _guarded(lambda facts: _times_alone(task, device, clock, facts, steps), task, device, clock)
-    return _verified(done, steps, task, device)
+    return _examined(done, steps, task, device, clock)
 
 
 def rehearse(device: Device) -> None:
@@ -191,44 +191,16 @@ def _is_lost(device: Device) -> bool:
     return False
 
 
-def _verified(done: Measurement, steps: list[Step], task: Task, device: Device) -> Measurement:
-    """The answer with who holds memory and facts.numerics, taken behind everything else; a wrong result is a failed
-    point, however fast."""
+def _examined(done: Measurement, steps: list[Step], task: Task, device: Device, clock: Clock) -> Measurement:
+    """The answer with what runner/afterwards.py finds out; the time that it takes is part of elapsed_s."""
     built = getattr(steps[0], "built", None) if steps else None
     if done.status != "ok" or done.lost or built is None:
         return done
-    walls = [sample.value for sample in done.samples if sample.quantity == "wall"]
+    start = clock()
     with _settings(task.point, device):
-        done.facts.update(_counted(built, task.point, done.facts))
-        done.facts.update(_holders(steps[0], built, task, device))
-        found = numerics.check(task.point, built, min(walls, default=None), done.facts.get("peak_bytes"), device)
-    done.facts["numerics"] = asdict(found)
-    if found.passed is False:
-        done = replace(done, status="failed", reason=f"numerics: {found.reason}")
+        done = afterwards.examined(done, steps[0], built, task, device)
+    done.facts["elapsed_s"] += (clock() - start) / 1e9
     return replace(done, lost=_is_lost(device))
-
-
-def _counted(built: Built, point: Point, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """facts.cost of a step whose workload has no cost model: a step of the user's own, an unknown language model."""
-    if point.spec.idle or point.spec.cost(point) is not None:
-        return {}
-    try:
-        return {"cost": counting.cost_of(built, point.compile is not False)}
-    except Exception as error:
-        why = f"not counted: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        return {"reasons": {**facts.get("reasons", {}), "cost": why}}
-
-
-def _holders(step: Step, built: Built, task: Task, device: Device) -> dict[str, Any]:
-    """Who holds memory, by a pass of its own: for steps with a module, and for all with profile_memory=true.
-
-    A training step's facts.train says as well what it would hold with this or that cure, by arithmetic.
-    """
-    roots = (built.function, *built.arguments)
-    if not (task.recorder.profile_memory or holders.holds_module(roots)):
-        return {}
-    predicted = task.point.spec.predicted(task.point)
-    return {**holders.watched(step, roots, device), **({"train": predicted} if predicted else {})}
 
 
 # -- a warm point ------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -358,6 +359,19 @@ def test_a_fast_wrong_answer_is_a_failed_row(monkeypatch: pytest.MonkeyPatch, tm
         assert facts["passed"] is False and facts["size"] == 16 and facts["error"] > facts["allowed"]
         assert row["reason"] == f"numerics: {facts['reason']}"
     assert measured(point(16), tmp_path).status == "ok"
+
+
+def test_the_seconds_of_the_check_are_part_of_the_point(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """elapsed_s is what the point took in its worker, with all that comes behind its times."""
+
+    def slow(*_: Any) -> Finding:
+        time.sleep(0.5)
+        return Finding(True)
+
+    monkeypatch.setattr(numerics, "check", slow)
+    start = time.monotonic()
+    elapsed_s = measured(point(), tmp_path).facts["elapsed_s"]
+    assert time.monotonic() - start - 0.4 < elapsed_s <= time.monotonic() - start
 
 
 def test_a_compiled_point_is_checked_behind_its_times_and_profile(tmp_path: Path) -> None:

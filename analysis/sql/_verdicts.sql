@@ -101,4 +101,4 @@ COMMENT ON COLUMN _verdicts.rule IS
 COMMENT ON COLUMN _verdicts.device_kind IS
     'What explains the work: compute, memory, mixed, underfilled, inefficient, no cost model.';
 COMMENT ON COLUMN _verdicts.bound IS
-    'overhead-bound, compute-bound, memory-bound, device-bound, serialized, balanced or unknown.';
+    'overhead-bound, compute-bound, memory-bound, device-bound, input-bound, serialized, balanced or unknown.';

@@ -77,6 +77,9 @@ SELECT
         WHEN ahead_steps IS NOT NULL
             THEN unpaid || ' (' || _number(wall_ratio) || ' times): it is ahead for ' || _counted(ahead_steps, 'step')
                 || '.'
+        WHEN starts_with(unpaid, 'the steady times')
+            THEN unpaid || ', so that the start decides: it loses ' || _time(lost_s * 1e6) || ' against '
+                || _time(against_lost_s * 1e6) || '.'
         ELSE unpaid || '.'
     END AS sentence
 FROM judged;

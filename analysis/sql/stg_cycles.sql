@@ -1,10 +1,6 @@
 -- Grain: one row a live run that recorded its first cycles. Lazy: the facts stay in their files until asked for.
 CREATE VIEW stg_cycles AS
-WITH typed AS (
-    SELECT NULL::VARCHAR AS run_id, NULL::VARCHAR AS facts
-    WHERE false
-),
-raw AS (
+WITH raw AS (
     SELECT
         run_id,
         from_json(TRY_CAST(facts AS JSON), '{
@@ -16,11 +12,11 @@ raw AS (
                 "released_segments": "DOUBLE", "reason": "VARCHAR"
             }
         }') AS fact
-    FROM (FROM typed UNION ALL BY NAME FROM files_runs)
-    WHERE run_id IS NOT NULL AND (contains(facts, '"first_cycles_us"') OR contains(facts, '"allocator"'))
+    FROM stg_facts
+    WHERE contains(facts, '"first_cycles_us"') OR contains(facts, '"allocator"')
 )
 SELECT
-    run_id::VARCHAR AS run_id,
+    run_id,
     fact.first_cycles_us AS first_cycles_us,
     fact.allocator.first_device_allocs AS first_device_allocs,
     fact.allocator.first_device_frees AS first_device_frees,

@@ -1,11 +1,7 @@
 -- Grain: one row a live run whose memory was watched phase by phase. Lazy: the facts stay in their files until asked
 -- for.
 CREATE VIEW stg_memory AS
-WITH typed AS (
-    SELECT NULL::VARCHAR AS run_id, NULL::VARCHAR AS facts
-    WHERE false
-),
-raw AS (
+WITH raw AS (
     SELECT
         run_id,
         from_json(TRY_CAST(facts AS JSON), '{
@@ -15,11 +11,11 @@ raw AS (
                 "reason": "VARCHAR"
             }
         }') AS fact
-    FROM (FROM typed UNION ALL BY NAME FROM files_runs)
-    WHERE run_id IS NOT NULL AND (contains(facts, '"phase_memory"') OR contains(facts, '"memory_sums"'))
+    FROM stg_facts
+    WHERE contains(facts, '"phase_memory"') OR contains(facts, '"memory_sums"')
 )
 SELECT
-    run_id::VARCHAR AS run_id,
+    run_id,
     CASE WHEN json_type(fact.phase_memory) = 'ARRAY' THEN fact.phase_memory::VARCHAR END AS phase_memory,
     fact.memory_sums.method AS memory_method,
     fact.memory_sums.allocated_bytes AS allocator_bytes,

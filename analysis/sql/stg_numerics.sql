@@ -1,11 +1,7 @@
 -- Grain: one row a live run whose results were compared with float64. Lazy: the facts stay in their files until asked
 -- for.
 CREATE VIEW stg_numerics AS
-WITH typed AS (
-    SELECT NULL::VARCHAR AS run_id, NULL::VARCHAR AS facts
-    WHERE false
-),
-raw AS (
+WITH raw AS (
     SELECT
         run_id,
         from_json(TRY_CAST(facts AS JSON), '{
@@ -14,11 +10,11 @@ raw AS (
                 "reason": "VARCHAR", "size": "BIGINT"
             }
         }').numerics AS fact
-    FROM (FROM typed UNION ALL BY NAME FROM files_runs)
-    WHERE run_id IS NOT NULL AND contains(facts, '"numerics"')
+    FROM stg_facts
+    WHERE contains(facts, '"numerics"')
 )
 SELECT
-    run_id::VARCHAR AS run_id,
+    run_id,
     fact.passed AS passed,
     _finite(fact.error) AS error,
     _finite(fact.eager_error) AS eager_error,

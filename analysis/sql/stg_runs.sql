@@ -288,7 +288,7 @@ COMMENT ON COLUMN stg_runs.working_set_bytes IS 'Bytes that a step touches.';
 COMMENT ON COLUMN stg_runs.perturbation IS 'Host time of a profiled step / issue_us.';
 COMMENT ON COLUMN stg_runs.profiled_host_us IS 'Host time of a profiled step; microseconds.';
 COMMENT ON COLUMN stg_runs.launches IS 'Launches a step in the profiled window.';
-COMMENT ON COLUMN stg_runs.kernels IS 'Kernels a step in the profiled window.';
+COMMENT ON COLUMN stg_runs.kernels IS 'Kernels, copies and fills a step in the profiled window.';
 COMMENT ON COLUMN stg_runs.trace_incomplete IS 'Launches and kernels of the profiled window do not match.';
 COMMENT ON COLUMN stg_runs.unattributed_frac IS 'Share of device time without a launch event.';
 COMMENT ON COLUMN stg_runs.underfilled_frac IS

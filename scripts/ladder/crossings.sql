@@ -8,11 +8,15 @@ WITH ends AS (
         arg_max(b.overhead_us, b.size) AS issue_high, arg_max(b.work_us, b.size) AS device_high,
         arg_min(b.gain, b.size) AS gain, count(*) AS points
     FROM bounds b WHERE b.status = 'ok' GROUP BY ALL
+),
+allocators AS ( -- set for the process: an environment has one
+    SELECT environment_id, any_value(coalesce(allocator_settings->>'PYTORCH_ALLOC_CONF', allocator_settings->>'PYTORCH_CUDA_ALLOC_CONF')) AS settings
+    FROM allocator GROUP BY ALL
 )
 SELECT c.workload, c.dtype,
     CASE c.compile WHEN 'false' THEN 'eager' WHEN 'true' THEN 'compiled' ELSE c.compile END
         || CASE WHEN c.compile <> 'false' AND c.dynamic IS DISTINCT FROM 'false' THEN ' dynamic=' || coalesce(c.dynamic, 'null') ELSE '' END
-        || coalesce(' ' || s.settings, '') AS mode,
+        || coalesce(' ' || s.settings, '') || coalesce(' ' || a.settings, '') AS mode,
     c.axis, c.text AS crossing,
     format('{}: {:.0f} / {:.0f} us', e.least, e.issue_low, e.device_low) AS "low end, issue / device",
     format('{}: {:.0f} / {:.0f} us', e.most, e.issue_high, e.device_high) AS "high end, issue / device",
@@ -21,5 +25,6 @@ FROM crossovers c
 JOIN ends e ON (e.environment_id, e.workload, e.dtype, e.compile, e.params) = (c.environment_id, c.workload, c.dtype, c.compile, c.params)
     AND e.dynamic IS NOT DISTINCT FROM c.dynamic
 LEFT JOIN settings s USING (point_id)
+LEFT JOIN allocators a ON a.environment_id = c.environment_id
 WHERE c.axis = 'size'
 ORDER BY c.workload, c.dtype, mode;

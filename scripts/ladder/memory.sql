@@ -1,6 +1,6 @@
 -- Megabytes (1e6 bytes) at the peak of the step; the phase is the innermost in which the peak lies.
-SELECT coalesce(s.settings, '') AS settings, r.size AS batch, any_value(h."path") FILTER (h.is_at_peak) AS peak_in,
-    max(h.peak_bytes) / 1e6 AS peak_mb,
+SELECT r.dtype, coalesce(s.settings, '') AS settings, r.size AS batch, any_value(h."path") AS peak_in,
+    any_value(h.peak_bytes) / 1e6 AS peak_mb,
     sum(h.at_peak_bytes) FILTER (h.holder = 'parameters') / 1e6 AS parameters,
     sum(h.at_peak_bytes) FILTER (h.holder = 'gradients') / 1e6 AS gradients,
     sum(h.at_peak_bytes) FILTER (h.holder = 'optimizer_state') / 1e6 AS optimizer_state,
@@ -9,5 +9,5 @@ SELECT coalesce(s.settings, '') AS settings, r.size AS batch, any_value(h."path"
     sum(h.at_peak_bytes) FILTER (h.holder IN ('inputs', 'other')) / 1e6 AS inputs_and_other
 FROM holders h JOIN points r USING (run_id) LEFT JOIN settings s USING (point_id)
 WHERE r.workload = 'train_step' AND h.is_at_peak AND r.compile = 'false'
-GROUP BY ALL
-ORDER BY settings, batch;
+GROUP BY h.run_id, r.dtype, s.settings, r.size
+ORDER BY r.dtype, settings, batch;

@@ -1,12 +1,13 @@
 -- Private: what tells the points of one workload apart beside the columns.
 CREATE TEMP TABLE settings AS
 WITH known AS (SELECT DISTINCT point_id, run_id, workload FROM runs),
-varying AS (
+of_workload AS (SELECT workload, count(DISTINCT run_id) AS runs FROM known GROUP BY workload),
+varying AS ( -- an axis that some points do not have varies as well
     SELECT workload, axis
-    FROM known JOIN axes USING (run_id)
+    FROM known JOIN axes USING (run_id) JOIN of_workload USING (workload)
     WHERE axis NOT IN ('workload', 'size', 'dtype', 'batch', 'compile', 'dynamic', 'warmup', 'device', 'schedule')
     GROUP BY workload, axis
-    HAVING count(DISTINCT "value") > 1
+    HAVING count(DISTINCT "value") > 1 OR count(DISTINCT run_id) < any_value(runs)
 ),
 words AS (
     SELECT DISTINCT point_id, axis || '=' || "value" AS word
