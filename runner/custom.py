@@ -191,12 +191,19 @@ def _read(file: Path) -> _Source:
 
 
 def _keywords(function: ast.FunctionDef) -> dict[str, Any] | None:
-    """Names and defaults of a function's arguments behind the first; None where it takes any, or another wraps it."""
+    """Names and defaults of a function's arguments behind the first; None where it takes any, or another wraps it.
+
+    Left out: what has a default and no name for its caller, as `heads` in `def build(point, heads=8, /)`.
+    """
     takes, named = function.args, [*function.args.posonlyargs, *function.args.args]
     if takes.kwarg is not None or function.decorator_list:
         return None
     defaults = [None] * (len(named) - len(takes.defaults)) + list(takes.defaults)
-    pairs = [*zip(named[1:], defaults[1:], strict=True), *zip(takes.kwonlyargs, takes.kw_defaults, strict=True)]
+    placed = zip(named[1:], defaults[1:], strict=True)
+    pairs = [
+        *((each, default) for each, default in placed if default is None or each not in takes.posonlyargs),
+        *zip(takes.kwonlyargs, takes.kw_defaults, strict=True),
+    ]
     return {each.arg: _default(default) for each, default in pairs}
 
 

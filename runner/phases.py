@@ -29,7 +29,7 @@ def phase(name: str) -> AbstractContextManager[object]:
     """A range of the running step, for `with`. It may hold others."""
     if is_compiling() or _listener is None:
         return _NOBODY
-    return _listener(name)
+    return _listener(str(name).encode(errors="backslashreplace").decode())  # a program that runs unheard runs heard
 
 
 @contextlib.contextmanager

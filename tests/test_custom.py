@@ -325,6 +325,16 @@ def test_other_workloads_take_no_further_key() -> None:
         job(heads=8)
 
 
+def test_what_has_no_name_for_its_caller_keeps_its_default(tmp_path: Path) -> None:
+    """It is no axis: handed over by its name, it would be an error."""
+    (tmp_path / "own.py").write_text(
+        "import torch\ndef build(point, a=2, /, b=3, *, c=4): return torch.add, (torch.ones(a, b), c)\n"
+    )
+    target = f"{tmp_path}/own.py:build"
+    assert custom.keywords(target) == {"b": 3, "c": 4}
+    assert custom.build(target, point(target)).arguments[0].shape == (2, 3)
+
+
 def test_a_function_that_takes_any_keyword_gets_them(axes: Path, tmp_path: Path) -> None:
     """The file does not say which there are."""
     assert measured(own(f"{axes}:anything", heads=3), tmp_path).status == "ok"

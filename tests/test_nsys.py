@@ -232,9 +232,15 @@ def _of_views(path: Path) -> Path:
     )  # fmt: skip
 
 
+def _of_no_text(path: Path) -> Path:
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE \xa8ABLE"))
+    return path
+
+
 @pytest.mark.parametrize(
     ("break_it", "told"),
     [
+        (_of_no_text, "the SQLite database is damaged"),
         (_overwritten, "the SQLite database is damaged"),
         (_truncated, "the SQLite database is damaged"),
         (_only_the_beginning, "the SQLite database is damaged"),

@@ -121,6 +121,15 @@ def test_what_is_infinite_in_float64_too_is_left_out() -> None:
     assert step(torch.log, torch.tensor([0.0, 2.0])).passed is True
 
 
+@pytest.mark.parametrize("step_of", [lambda x: x * math.nan, lambda x: x / 0, lambda x: x[:0]])
+def test_where_nothing_is_finite_there_is_no_truth(step_of: Callable[..., Any]) -> None:
+    """Nothing was compared, so that nothing has passed."""
+    found = step(step_of, normal(4))
+    assert found.passed is None and found.reason == (
+        "no finite number is in the result of the step in float64: there is no truth"
+    )
+
+
 def test_another_shape_fails() -> None:
     """A result that lacks rows, or tensors, is wrong whatever it holds."""
     assert step(lambda x: x[:2], normal(4), eager=torch.clone).passed is False

@@ -705,3 +705,118 @@ def test_a_watch_is_made_by_the_package() -> None:
     import runner.watching
 
     assert callable(runner.watch) and isinstance(runner.watch(), Watch)
+
+
+# -- threads, forks and devices ----------------------------------------------------------------------------------------
+
+
+OTHER_THREADS = {
+    "ended by another thread": """
+thread = threading.Thread(target=some)
+held.clear(); thread.start(); ready.wait()
+seen.close()
+held.set(); thread.join()
+""",
+    "the thread ends first": """
+held.set()
+thread = threading.Thread(target=some)
+thread.start(); thread.join()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+    x @ x
+""",
+    "the program ends first": """
+threading.Thread(target=some, daemon=True).start()
+ready.wait()
+""",
+}
+"""A thread takes some steps, is then held up, and takes a last one."""
+
+
+@pytest.mark.parametrize("steps", [8, 11])  # in the middle of the profile, and of the steps whose memory is watched
+@pytest.mark.parametrize("how", OTHER_THREADS)
+def test_a_profiler_is_ended_by_its_own_thread_alone(tmp_path: Path, how: str, steps: int) -> None:
+    """torch ends the process where another thread ends it: what was timed is written all the same."""
+    program = f"""
+import sys, threading, torch
+from runner import watch
+torch.set_num_threads(1)
+x, held, ready = torch.ones(4, 4), threading.Event(), threading.Event()
+seen = watch(store={str(tmp_path)!r}, skip=2, steps=3, profiled=2, memory=[x])
+def some():
+    for _ in range({steps}):
+        with seen.step():
+            x @ x
+    ready.set(); held.wait()
+    with seen.step():
+        x @ x
+{OTHER_THREADS[how]}
+print("whole")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout.split()[-1]) == (0, "whole"), done.stderr
+    (row,) = rows(tmp_path)
+    assert row["status"] == "ok"
+
+
+def test_a_fork_leaves_the_trace_alone(tmp_path: Path) -> None:
+    """A child that closes its copy in the middle of the profile takes nothing from the parent's."""
+    with watch(store=tmp_path, **SHORT) as seen:
+        for number in range(12):
+            with seen.step():
+                torch.ones(4, 4) @ torch.ones(4, 4)
+            if number == 7:
+                if (child := os.fork()) == 0:
+                    seen.close()
+                    os._exit(0)
+                os.waitpid(child, 0)
+    (row,) = rows(tmp_path)
+    assert len(events(tmp_path, row["run_id"])) > 0
+
+
+def test_a_device_whose_work_ends_unseen_is_not_measured(tmp_path: Path) -> None:
+    """The host's clock says nothing of it; the program goes on, with one warning."""
+    net = torch.nn.Linear(4, 4, device="meta")
+    with warnings.catch_warnings(record=True) as told, watch(net, store=tmp_path, **SHORT):
+        warnings.simplefilter("always")
+        for _ in range(12):
+            net(torch.ones(4, 4, device="meta"))
+    assert [str(each.message) for each in told] == [
+        "crossover: watching Linear has ended: ValueError: device=meta: allowed is cpu or cuda"
+    ]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_device_and_dtype_are_those_of_the_steps(tmp_path: Path) -> None:
+    """A module may be watched before it is moved."""
+    net = torch.nn.Linear(4, 4, device="meta")
+    with watch(net, store=tmp_path, **SHORT):
+        net.to_empty(device="cpu").to(torch.bfloat16)
+        for _ in range(12):
+            net(torch.ones(4, 4, dtype=torch.bfloat16))
+    assert [(each["device"], each["dtype"]) for each in rows(tmp_path)] == [("cpu", "bf16")]
+
+
+@pytest.mark.parametrize("name", [5, None, "", "\ud800", '"; DROP', "\0"])
+def test_phases_of_any_name_pass(tmp_path: Path, name: Any) -> None:
+    """A program that runs while nobody listens runs while its steps are measured."""
+    with watch(store=tmp_path, memory=[torch.ones(1)], **SHORT) as seen:
+        for _ in range(12):
+            with seen.step(), phase(name):
+                torch.ones(4, 4) @ torch.ones(4, 4)
+    assert len(rows(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "told"),
+    [
+        ({"name": 5}, ValueError, "name=5"),
+        ({"store": ""}, ValueError, "store='': allowed is the path of a folder"),
+        ({"name": "\ud800"}, ValueError, "name='\\\\ud800'"),
+        ({"memory": torch.nn.Linear(2, 2)}, TypeError, "memory=Linear: allowed is a list"),
+        ({"memory": None}, TypeError, "memory=NoneType: allowed is a list"),
+    ],
+)
+def test_what_no_measuring_could_use_is_refused_at_once(given: dict[str, Any], kind: type, told: str) -> None:
+    """And not in the middle of the program."""
+    with pytest.raises(kind, match=told):
+        watch(**given)

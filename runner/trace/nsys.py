@@ -262,7 +262,7 @@ def _reading() -> Iterator[None]:
     """What SQLite cannot read is said in one sentence."""
     try:
         yield
-    except (sqlite3.Error, OverflowError) as error:
+    except (sqlite3.Error, OverflowError, UnicodeError) as error:  # what SQLite says may quote the damage
         raise TraceError(f"the SQLite database is damaged ({error}); {_AGAIN}") from error
 
 

@@ -54,12 +54,21 @@ class HeldSteps:
         except Exception as error:
             self.abandon(error)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a profiler runs."""
+        return self._memory is not None and not self.done
+
     def abandon(self, error: Exception | None = None) -> None:
         """Leave every range; the steps are not told."""
         for stack in (self._step, self._session):
             with suppress(Exception):
                 stack.close()
+        why = "the program ended before" if error is None else " ".join(f"{type(error).__name__}: {error}".split())
+        self.give_up(why)
+
+    def give_up(self, why: str) -> None:
+        """The steps are not told; what is open stays so."""
         if not self.done and self._roots:
-            why = "the program ended before" if error is None else " ".join(f"{type(error).__name__}: {error}".split())
             self.facts = {"memory_sums": {"reason": f"memory could not be watched: {why[:300]}"}}
         self.done = True

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
+import threading
+import weakref
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +28,7 @@ MOST_KINDS = 16
 """So many kinds of steps are told apart; steps of further kinds are left out."""
 OTHER = "\0other"
 """The kind of those."""
+ELSEWHERE = "the program ended on another thread than its steps run on, which alone can end the profiler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +80,29 @@ class Meter:
     def __init__(self, plan: Plan, stamps: Stamps, name: str, between: str, clock: Clock = host_clock) -> None:
         self.stamps, self.done = stamps, False
         self._plan, self._clock = plan, clock
-        self._folder = tempfile.TemporaryDirectory(prefix="crossover")
+        self._thread = threading.get_ident()
+        self._folder = Path(tempfile.mkdtemp(prefix="crossover"))
+        self._remove = weakref.finalize(self, _removed, self._folder, os.getpid())
         self._seen = Seen()
         self._open: Timed | None = None
         self._first_not_begun = 0
         self._counts: Counter[str] = Counter()
         self._counters = HostCounters()
         self._memory: memory.Stats | None = None
-        self._window = ProfiledSteps(stamps, name, between, Path(self._folder.name), plan.record_shapes)
+        self._window = ProfiledSteps(stamps, name, between, self._folder, plan.record_shapes)
         self._profiling = self._is_timed = False
         self._held = HeldSteps(plan.memory, stamps)
+
+    @property
+    def is_profiling(self) -> bool:
+        """Whether a profiler runs."""
+        return self._profiling or self._held.is_open
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether a profiler runs that this thread cannot end: torch's belong to the thread that has begun them, and
+        ending one on another thread ends the process."""
+        return threading.get_ident() != self._thread and self.is_profiling
 
     def begin(self, kind: str) -> None:
         """The program comes to a step of this kind."""
@@ -119,7 +137,10 @@ class Meter:
 
     def finish(self) -> Seen:
         """What was seen; ends whatever is going on. The folder of the trace lasts until `clean`."""
-        if self._profiling:
+        if self.is_out_of_reach:
+            self._seen.reason = ELSEWHERE if self._profiling else self._seen.reason
+            self._held.give_up(ELSEWHERE)
+        elif self._profiling:
             self._end_profile()
         elif not self._is_timed:
             self._fence()
@@ -133,14 +154,15 @@ class Meter:
 
     def abandon(self) -> None:
         """End the profiler and forget everything."""
-        self._window.abandon()
-        self._held.abandon()
+        if not self.is_out_of_reach:
+            self._window.abandon()
+            self._held.abandon()
         self.done = True
         self.clean()
 
     def clean(self) -> None:
         """Remove the trace."""
-        self._folder.cleanup()
+        self._remove()
 
     # -- timed steps --------------------------------------------------------------------------------------------------
 
@@ -225,3 +247,9 @@ class Meter:
         self.stamps.synchronize()
         self._seen.synchronizes += self.stamps.kind != "cpu"
         self._seen.paused_ns += self._clock() - start_ns
+
+
+def _removed(folder: Path, process: int) -> None:
+    """Remove the folder of a trace; a fork of the process leaves it to the process that writes there."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -62,16 +63,20 @@ def watch(
     the module's weights lie, else CUDA if the program uses it.
 
     Raises:
-        ValueError: a number that is not allowed.
-        TypeError: what is to be watched is no module.
+        ValueError: a number, a name or a store that is not allowed.
+        TypeError: what is to be watched is no module, or `memory` no list.
     """
+    if not isinstance(memory, list | tuple):
+        raise TypeError(f"memory={type(memory).__name__}: allowed is a list; for example memory=[model, optimizer].")
     plan = Plan(skip, steps, profiled, every, record_shapes, tuple(memory))
     if module is not None and not isinstance(module, torch.nn.Module):
         raise TypeError(
             f"watch({type(module).__name__}): allowed is a torch.nn.Module; mark other steps by hand: w.step()."
         )
-    if name in ("", DATA, BETWEEN):
+    if name is not None and (not isinstance(name, str) or name in ("", DATA, BETWEEN) or not _is_text(name)):
         raise ValueError(f"name={name!r}: allowed is any other word; for example name='train'.")
+    if isinstance(store, str) and (not store.strip() or "\0" in store):
+        raise ValueError(f"store={store!r}: allowed is the path of a folder; for example store='outputs/store'.")
     return Watch(plan, module, Path(store), name, None if device is None else torch.device(device))
 
 
@@ -83,16 +88,17 @@ class Watch:
     ) -> None:
         self.runs: list[str] = []
         """Ids of the runs that were written."""
-        self.closed = False
+        self.closed = self._closing = False
         self._plan, self._store = plan, Store(store)
         self._is_module = module is not None
-        self._device = device if device is not None else _device_of(module)
+        self._device = device
         self._watched = Watched(
             name or _name(module), _dtype(module), not self._is_module, plan.skip, new_id(), datetime.now(UTC)
         )
         self._idle = plan.skip + 1
         self._meter: Meter | None = None
-        self._thread: int | None = None
+        self._thread: threading.Thread | None = None
+        self._own = threading.local()
         self._process = os.getpid()
         self._depth = 0
         self._marked = _Step(self)
@@ -101,7 +107,7 @@ class Watch:
         self._before = (
             None if module is None else module.register_forward_pre_hook(_Before(self), prepend=True, with_kwargs=True)
         )
-        atexit.register(self.close)
+        atexit.register(self._close)
 
     def __enter__(self) -> Watch:
         return self
@@ -126,7 +132,19 @@ class Watch:
                 yield batch
 
     def close(self) -> None:
-        """Write what was measured and leave the program as it was."""
+        """Write what was measured and leave the program as it was.
+
+        On another thread than that of the steps, while the profiler runs: at the next mark of that thread.
+        """
+        if self.closed:
+            return
+        thread, meter = self._thread, self._meter
+        if meter is not None and meter.is_out_of_reach and thread is not None and thread.is_alive():
+            self._closing = True
+            return
+        self._close()
+
+    def _close(self) -> None:
         if self.closed:
             return
         self.closed = True
@@ -148,14 +166,15 @@ class Watch:
         if self._meter is not None:
             meter = self._meter
             self._safely(lambda: meter.end(broken))
+            if self._closing:
+                self._close()
 
     def _enters(self) -> bool:
         """Whether a step begins: on the thread whose steps are measured (not in a fork of it), in no other step, and in
         no CUDA graph."""
-        thread = threading.get_ident()
         if self._thread is None:
-            self._thread = thread
-        if thread != self._thread or os.getpid() != self._process:
+            self._thread = threading.current_thread()
+        if not self._is_own_thread() or os.getpid() != self._process:
             return False
         owner: Watch | None = getattr(_steps_of, "owner", None)
         if owner is not None and not owner.closed:
@@ -166,9 +185,13 @@ class Watch:
         _steps_of.owner, self._depth = self, 1
         return True
 
+    def _is_own_thread(self) -> bool:
+        """The thread itself and not its number, which the next one may have."""
+        return threading.current_thread() is self._thread
+
     def _leaves(self) -> bool:
         """Whether a step ends: not that of a call inside it."""
-        if threading.get_ident() != self._thread or getattr(_steps_of, "owner", None) is not self:
+        if not self._is_own_thread() or getattr(_steps_of, "owner", None) is not self:
             return False
         self._depth -= 1
         if self._depth > 0:
@@ -177,9 +200,16 @@ class Watch:
         return True
 
     def _measured_begin(self, kind: Callable[[], str]) -> None:
+        if self._closing:
+            _steps_of.owner, self._depth = None, 0
+            self._close()
+            return
         if self._meter is None:
             between = BETWEEN if self._is_module else DATA
-            self._meter = Meter(self._plan, stamps_for(self._device), self._watched.name, between)
+            device = self._device if self._device is not None else _device_of(self._module)  # it may have moved
+            self._watched = replace(self._watched, dtype=_dtype(self._module))
+            self._own.end = _ThreadEnd(self)
+            self._meter = Meter(self._plan, stamps_for(device), self._watched.name, between)
         self._meter.begin(kind())
         if self._meter.done:
             meter, self._meter = self._meter, None
@@ -224,7 +254,7 @@ class Watch:
         self._sleep()
         if self._before is not None:
             self._before.remove()
-        atexit.unregister(self.close)
+        atexit.unregister(self._close)
 
     def _write(self, meter: Meter) -> None:
         try:
@@ -240,6 +270,18 @@ class Watch:
             _log.info("watched %s: %d runs in %s", self._watched.name, len(self.runs), self._store.folder)
         finally:
             meter.clean()
+
+
+class _ThreadEnd:
+    """Lies among what the thread of the steps keeps for itself, and goes with it: a profiler must not outlive it."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def __del__(self) -> None:
+        meter = self._watch._meter
+        if meter is not None and meter.is_profiling and not meter.is_out_of_reach:
+            self._watch._close()
 
 
 class _Step:
@@ -324,6 +366,11 @@ def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     if first is None:
         return ""
     return f"{'x'.join(map(str, first.shape)) or 'scalar'} {str(first.dtype).removeprefix('torch.')}"
+
+
+def _is_text(name: str) -> bool:
+    """Whether a profiler takes it as a name: half a surrogate pair is no text."""
+    return not any("\ud800" <= each <= "\udfff" for each in name)
 
 
 def _name(module: torch.nn.Module | None) -> str:

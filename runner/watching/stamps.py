@@ -93,9 +93,14 @@ Stamps = HostStamps | CudaStamps
 
 
 def stamps_for(device: torch.device | None) -> Stamps:
-    """The stamps of a device; of None, of CUDA's current one where the program uses CUDA, else of the CPU."""
+    """The stamps of a device; of None, of CUDA's current one where the program uses CUDA, else of the CPU.
+
+    Raises ValueError for one whose work would end unseen, behind the host's clock.
+    """
     if device is None:
         return CudaStamps(torch.cuda.current_device()) if torch.cuda.is_initialized() else HostStamps()
     if device.type == "cuda":
         return CudaStamps(torch.cuda.current_device() if device.index is None else device.index)
+    if device.type != "cpu":
+        raise ValueError(f"device={device}: allowed is cpu or cuda")
     return HostStamps()
