@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ GLANCE_S = 0.1
 """Seconds after which one who waits for DuckDB looks up."""
 FOLDED = 28
 """Characters from which on a column of a drawn table may be folded."""
+
+SETTING = re.compile(r"(?:'[^']*'|\\.|[^\s'\\])+")
+"""A word of the column `settings`, which may be quoted as a shell's."""
 
 MISSING = "-"
 """What a table shows for NULL."""
@@ -203,7 +207,9 @@ def _field(value: Any) -> Any:
 
 def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], stream: IO[str]) -> None:
     """Draw the columns that differ as a table; what is alike in every row is said once, above it."""
-    cells = [(column, [row[place] for row in texts]) for place, column in enumerate(columns)]
+    shared, cells = _settings_apart([(column, [row[place] for row in texts]) for place, column in enumerate(columns)])
+    for workload, words in shared.items():
+        stream.write(f"in every row of {workload}: {'  '.join(words)}\n")
     alike = [(column, rows[0]) for column, rows in cells if len(rows) > 1 and len(set(rows)) == 1]
     drawn = [(column, rows) for column, rows in cells if len(rows) < 2 or len(set(rows)) > 1] or cells
     if drawn is not cells and alike:
@@ -213,6 +219,32 @@ def _draw(columns: Sequence[str], texts: Sequence[Sequence[str]], stream: IO[str
         console.print(_table(drawn))
     else:
         _draw_records(drawn, console)
+
+
+def _settings_apart(cells: Cells) -> tuple[Mapping[str, Sequence[str]], Cells]:
+    """The settings that all rows of a workload share, where it has several rows, and the cells without them.
+
+    A workload with a dozen settings would fill the table with what tells no row from another. The column goes where
+    nothing is left of it.
+    """
+    named = dict(cells)
+    if not {"workload", "settings"} <= named.keys():
+        return {}, cells
+    rows: dict[str, list[list[str]]] = defaultdict(list)
+    for workload, text in zip(named["workload"], named["settings"], strict=True):
+        rows[workload].append(SETTING.findall(text) if text != MISSING else [])
+    shared = {
+        workload: [word for word in each[0] if all(word in other for other in each)]
+        for workload, each in rows.items()
+        if len(each) > 1
+    }
+    left = [
+        " ".join(word for word in SETTING.findall(text) if word not in shared.get(workload, ())) or MISSING
+        for workload, text in zip(named["workload"], named["settings"], strict=True)
+    ]
+    kept = [(column, left if column == "settings" else texts) for column, texts in cells]
+    told = {workload: words for workload, words in shared.items() if words}
+    return told, kept if set(left) != {MISSING} else [each for each in kept if each[0] != "settings"]
 
 
 def _draw_records(cells: Cells, console: Console) -> None:

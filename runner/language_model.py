@@ -59,7 +59,9 @@ def _config(library: ModuleType, kind: str, numbers: Mapping[str, Any]) -> Any:
             config.update(dict(numbers))
             return config
         return library.AutoConfig.for_model(kind, **numbers)
-    except KeyError:
+    except (KeyError, ValueError) as error:
+        if isinstance(error, ValueError) and not str(error).startswith("Unrecognized model identifier"):
+            raise  # of the numbers
         raise ValueError(f"model={kind}: transformers {library.__version__} knows no such model_type") from None
 
 

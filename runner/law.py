@@ -278,6 +278,8 @@ def decide(times: Times, excess: float | None = None) -> Verdict:
         return Verdict(INPUT, margin, "the host waits for its input between two steps")
     if times.floor is not None:
         return _synchronous(times.wall, times.floor, times.margin)
+    if times.synchronous:
+        return Verdict(UNKNOWN, None, "no floor was measured")
     return _asynchronous(times, times.wall, excess)
 
 

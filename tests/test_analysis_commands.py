@@ -118,6 +118,33 @@ def test_what_is_alike_is_said_once() -> None:
     assert terminal.getvalue().count("fp32") == 1
 
 
+def test_settings_that_a_workload_shares_are_said_once() -> None:
+    """A table keeps those that tell its rows apart; a workload with one row keeps all, quoted words stay whole."""
+    terminal = Terminal()
+    quoted = "'workload.note=\"a b\"'"
+    rows = [
+        ("train", 8, f"workload.layers=2 {quoted} workload.optimizer=adam"),
+        ("train", 8, f"workload.layers=2 {quoted} workload.optimizer=sgd"),
+        ("norm", 8, "workload.kind=rms"),
+        ("plain", 8, None),
+    ]
+    write_table(["workload", "size", "settings"], iter(rows), terminal)
+    told = terminal.getvalue()
+    assert told.splitlines()[0] == f"in every row of train: workload.layers=2  {quoted}"
+    assert told.count("layers") == told.count("a b") == 1
+    assert all(word in told for word in ("optimizer=adam", "optimizer=sgd", "kind=rms"))
+
+
+def test_settings_alike_in_all_rows_leave_no_column() -> None:
+    """Nothing of the column is left where every workload shares all of them."""
+    terminal = Terminal()
+    rows = [(name, size, f"workload.of={name}") for name in ("a", "b") for size in (1, 2)]
+    write_table(["workload", "size", "settings"], iter(rows), terminal)
+    first, second, *table = terminal.getvalue().splitlines()
+    assert (first, second) == ("in every row of a: workload.of=a", "in every row of b: workload.of=b")
+    assert "settings" not in "".join(table)
+
+
 def test_a_table_too_wide_for_the_terminal_becomes_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a narrow terminal a row is lines of column and value, without those that it lacks."""
     monkeypatch.setenv("COLUMNS", "30")

@@ -108,6 +108,15 @@ def test_presets_have_the_weights_that_are_stated() -> None:
         assert known is not None and 0.997 < known.products / stated <= 1
 
 
+def test_an_unknown_model_type_is_told_in_one_sentence() -> None:
+    """Not with the names of all that there are, which transformers lists."""
+    transformers = pytest.importorskip("transformers")
+    from runner.language_model import _config
+
+    with pytest.raises(ValueError, match=r"^model=nosuch: transformers [0-9.]+ knows no such model_type$"):
+        _config(transformers, "nosuch", {})
+
+
 def test_more_positions_than_the_model_has_are_refused() -> None:
     """With the override that gives it more."""
     given = point("llm_decode", 1, {"context": 100, "overrides": {"max_position_embeddings": 64}})

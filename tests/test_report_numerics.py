@@ -39,3 +39,11 @@ def test_counts_and_rows(tmp_path: Path) -> None:
 def test_nothing_was_checked(tmp_path: Path) -> None:
     """No words about it."""
     assert parts(tmp_path, {"size": 64, "wall_us": 10}) == []
+
+
+def test_settings_that_all_kinds_of_a_workload_share_are_left_out(tmp_path: Path) -> None:
+    """A row names what tells it from the others of its workload, not a dozen settings that nobody has changed."""
+    kinds = ({"layers": 2, "optimizer": "adam"}, {"layers": 2, "optimizer": "sgd"})
+    table = parts(tmp_path, *(run(64, 0.0015, wall_us=10, params=each) for each in kinds))[2]
+    assert "<small>optimizer adam</small>" in table and "<small>optimizer sgd</small>" in table
+    assert "layers 2" not in table

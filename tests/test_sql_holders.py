@@ -118,6 +118,36 @@ def test_parameters_and_their_states_stay(growth: dict[str, dict[str, Any]]) -> 
         assert growth[holder]["sentence"] == f"{holder} stay at {held / 1000:.2f} kB."
 
 
+def test_a_peak_that_moves_to_another_phase_makes_no_line(tmp_path: Path) -> None:
+    """At batch 1 the step is at its peak in the optimizer, at 64 in forward: what it makes has no power there."""
+    runs = []
+    for batch, peak in ((1, "optimizer"), (64, "forward")):
+        given = {
+            "forward": {"parameters": 1000, "activations": 100 * batch, "temporaries": 50},
+            "optimizer": {"parameters": 1000, "activations": 10, "temporaries": 2000},
+        }
+        phases = [
+            {"phase": name, "parent": parent, "order": place, "peak_bytes": sum(given[of].values()),
+             "holders_at_peak": given[of], "holders_at_end": {}}
+            for place, (name, parent, of) in enumerate(
+                [("step", None, peak), ("forward", "step", "forward"), ("optimizer", "step", "optimizer")])
+        ]  # fmt: skip
+        runs.append(run(batch) | {"facts": {"phase_memory": phases}})
+    with open_store(write_store(tmp_path, runs=runs)) as connection:
+        add(connection, "holder_growth")
+        rows = connection.execute(
+            "SELECT path, holder, slope_bytes, power, reason IS NULL FROM holder_growth WHERE axis = 'batch'"
+        ).fetchall()
+        [(sentence,)] = connection.execute(
+            "SELECT sentence FROM holder_growth WHERE axis = 'batch' AND path = 'step' AND holder = 'temporaries'"
+        ).fetchall()
+    told = {(path, holder): rest for path, holder, *rest in rows}
+    assert told["step", "activations"] == told["step", "temporaries"] == [None, None, False]
+    assert told["step", "parameters"] == [0, 0, True]
+    assert told["forward", "activations"] == [100, pytest.approx(1), True]
+    assert sentence.endswith("; the peak of the step is not in the same phase at all values.")
+
+
 def test_failed_and_lone_points_make_no_line(tmp_path: Path) -> None:
     """One good point is no series, whatever failed beside it."""
     store = write_store(tmp_path, runs=[run(1), run(2, status="oom")])

@@ -820,3 +820,26 @@ def test_what_no_measuring_could_use_is_refused_at_once(given: dict[str, Any], k
     """And not in the middle of the program."""
     with pytest.raises(kind, match=told):
         watch(**given)
+
+
+def test_a_trace_that_cannot_be_written_costs_no_timed_step(tmp_path: Path) -> None:
+    """The times are stored with the reason, where a file may hold no more than what a run's row needs."""
+    program = """
+import resource, signal, sys
+import torch
+from runner import watch
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+layer = torch.nn.Linear(8, 8)
+with watch(layer, store=sys.argv[1], skip=0, steps=6, profiled=4):
+    for number in range(40):
+        if number == 7:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        layer(torch.ones(4, 8))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        capture_output=True, text=True, cwd=Path(__file__).parents[1], timeout=300,
+    )  # fmt: skip
+    (row,) = rows(tmp_path)
+    assert row["wall_us"] is not None, done.stderr
+    assert "the trace is not there to be read" in row["facts"]["profile"]["reason"]

@@ -152,7 +152,7 @@ VIEWS = {
     "holder_growth": View(
         "series",
         f'{ORDER}, axis, "order", holder',
-        f"{AXES}, axis, path, holder, points, low_bytes, high_bytes, slope_bytes, fixed_bytes, power",
+        f"{AXES}, axis, path, holder, points, low_bytes, high_bytes, slope_bytes, fixed_bytes, power, reason",
     ),
     "numerics": View(
         "point",

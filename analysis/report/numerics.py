@@ -37,7 +37,8 @@ def numerics_parts(rows: Sequence[Row]) -> list[str]:
     rest = (
         [html.paragraph(f"The first {MOST_ROWS} of {len(rows):,} are shown.", "note")] if len(kept) < len(rows) else []
     )
-    table = html.table("Errors against float64", HEADS, [_cells(row) for row in kept])
+    settings = _Settings(rows)
+    table = html.table("Errors against float64", HEADS, [_cells(row, settings(row)) for row in kept])
     return [html.paragraph(_words(rows), "numerics"), html.paragraph(READING, "reading"), table, *rest]
 
 
@@ -53,10 +54,24 @@ def _words(rows: Sequence[Row]) -> str:
     return f"{theme.listed(told)}."
 
 
-def _cells(row: Row) -> list[html.Cell]:
-    settings = f"<small>{html.text(row['settings_text'])}</small>" if row["settings_text"] else ""
+class _Settings:
+    """The settings of a kind of points in words: those in which the kinds of its workload differ."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._names = theme.SeriesNames([self._named(row) for row in rows], said=("workload",))
+
+    def __call__(self, row: Row) -> str:
+        return self._names(self._named(row))
+
+    @staticmethod
+    def _named(row: Row) -> Row:
+        return {"workload": row["workload"], "params": row["settings"]}
+
+
+def _cells(row: Row, settings: str) -> list[html.Cell]:
+    small = f"<small>{html.text(settings)}</small>" if settings else ""
     return [
-        html.Cell(html.text(row["workload"]) + settings, str(row["workload"])),
+        html.Cell(html.text(row["workload"]) + small, str(row["workload"])),
         html.word(row["dtype"]),
         html.word(theme.compile_word(row["compile"])),
         html.word(row["device"]),

@@ -77,7 +77,7 @@ FROM bounds
 """
 
 _NUMERICS = """
-SELECT *, nullif(_settings(settings), '') AS settings_text
+SELECT *
 FROM numerics
 ORDER BY passed IS NOT false, passed, allowed_frac DESC NULLS LAST, workload, dtype, compile, settings
 """

@@ -24,8 +24,8 @@ from runner.environment import describe
 from runner.phases import DATA
 from runner.store import Store, new_id
 from runner.task import Found
-from runner.trace import read_trace
-from runner.watching.meter import BETWEEN, Meter, Plan
+from runner.trace import Event, read_trace
+from runner.watching.meter import BETWEEN, Meter, Plan, Seen
 from runner.watching.rows import Watched, rows_of
 from runner.watching.stamps import Stamps, stamps_for
 
@@ -261,7 +261,7 @@ class Watch:
             seen = meter.finish()
             stamps = meter.stamps
             found = _found(stamps)
-            events = [] if seen.trace is None else read_trace(seen.trace.read_bytes())
+            events = _events(seen)
             if not self._store.environment_path(found.environment_id).exists():
                 self._store.write_environment(tables.environment_frame(found.columns))
             for run, frame in rows_of(seen, events, stamps, self._watched, found):
@@ -270,6 +270,18 @@ class Watch:
             _log.info("watched %s: %d runs in %s", self._watched.name, len(self.runs), self._store.folder)
         finally:
             meter.clean()
+
+
+def _events(seen: Seen) -> list[Event]:
+    """Events of the trace. One that was not written (a full disk, say) costs no timed step: its reason is told."""
+    if seen.trace is None:
+        return []
+    try:
+        return read_trace(seen.trace.read_bytes())
+    except Exception as error:
+        seen.reason = f"the trace is not there to be read: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        seen.trace, seen.profiled_kinds = None, []
+        return []
 
 
 class _ThreadEnd:
