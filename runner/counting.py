@@ -91,6 +91,11 @@ class _Seen:
 class Count(TorchDispatchMode):
     """While it is entered: how often each (name, FLOPs, bytes, whether it is a product) is called, and storages."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled in here: hiding from torch's compiler would import it, which takes seconds."""
+        return False
+
     def __init__(self) -> None:
         super().__init__()
         self.operations: Counter[tuple[str, int, int, bool]] = Counter()

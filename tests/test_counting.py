@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,8 @@ from configured import values
 from runner import counting
 from runner.point import Point
 from runner.workloads import Built
+
+ROOT = Path(__file__).parents[1]
 
 
 def of(function: Callable[..., Any], *arguments: Any, compiled: bool = False) -> dict[str, Any]:
@@ -131,3 +136,16 @@ def test_a_compiled_step_moves_no_more_than_it_must() -> None:
         ("mm", 128, 128),
         ("fused", 16, 0),
     ]
+
+
+def test_counting_imports_no_compiler() -> None:
+    """An eager point never waits for the seconds that torch's compiler takes to be imported."""
+    program = """
+import sys, torch
+from runner import counting, numerics
+from runner.workloads import Built
+counting.cost_of(Built(torch.exp, (torch.ones(4),), torch.exp), False)
+print([each for each in sys.modules if each in ("torch._dynamo", "torch._inductor")])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert done.stdout == "[]\n", done.stderr

@@ -51,7 +51,7 @@ def test_holders_stand_by_phase_with_the_peak_marked(page: dict[str, Any]) -> No
     assert [path for path, one in held.items() if one["is_at_peak"]] == ["backward"]
     assert held["forward"]["holders"][0] == ["optimizer_state", 2000]
     assert phases["sums"].startswith("The holders' sum is 0.04")
-    assert phases["sums"].endswith("they agree with the allocator's own count. Taken from allocator events.")
+    assert phases["sums"].endswith("they agree with the total that was counted. Taken from allocator events.")
 
 
 def test_sums_that_are_off_say_so(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def _sums_words(sums: Sequence[Row]) -> str | None:
             return row["memory_reason"] and f"Whether the holders add up is unknown: {row['memory_reason']}."
         off = f"{number(100 * abs(row['off_frac']))} %" if row["off_frac"] else "0 %"
         agree = "agree with" if abs(row["off_frac"]) <= OFF_FRAC else "do not agree with"
-        return f"The holders' sum is {off} off: they {agree} the allocator's own count.{way}"
+        return f"The holders' sum is {off} off: they {agree} the total that was counted.{way}"
     return None
 
 
