@@ -51,8 +51,8 @@ def test_time_left_follows_what_points_have_taken() -> None:
 
 def row(status: str = "ok", **changes: object) -> dict[str, object]:
     """A row as far as progress looks at it."""
-    return {"status": status, "device": "cpu", "reason": "because", "facts": "{}", "samples": [], "device_us": None, "wall_us": None,
-            "floor_us": None, "margin": None, "warmup": "true", "issue_us": None, "blocked_us": None,
+    return {"status": status, "device": "cpu", "reason": "because", "facts": "{}", "samples": [], "device_us": None,
+            "wall_us": None, "floor_us": None, "margin": None, "warmup": "true", "issue_us": None, "blocked_us": None,
             **changes}  # fmt: skip
 
 
