@@ -33,10 +33,10 @@ attention() { # with the matrix of scores in memory, once in place, and fused
 
 training() { # where a step crosses, what optimizers cost, and what checkpointing does to time and memory
     search "$batch" search.most_points=6 search.most_runs=6 dtype="$dtypes" \
-        workload=train_step workload.optimizer=adamw workload.impl=fused workload.capturable=true
+        workload=train_step workload.optimizer=adamw workload.impl=fused workload.capturable="$capturable"
     sweep dtype=fp32 workload=train_step workload.optimizer=sgd,momentum,adamw workload.impl=loop,foreach,fused \
         size="$batches" measure.slopes_every=0
-    sweep dtype=fp32 workload=train_step workload.optimizer=adamw workload.impl=fused workload.capturable=true \
+    sweep dtype=fp32 workload=train_step workload.optimizer=adamw workload.impl=fused workload.capturable="$capturable" \
         workload.checkpoint=false,true workload.model=transformer workload.tokens=64 workload.autocast="$autocast" \
         size="$examples" measure.slopes_every=0
     sweep dtype=fp32 workload=train_step workload.optimizer=adamw workload.impl=fused compile=true size="$batches" \
@@ -63,13 +63,13 @@ case $device in
 cuda)
     low=8 rows=16384 batch=32768
     dtype=bf16 dtypes=bf16,fp32 grid=512,1024,2048,4096,8192 lengths=128,512,2048,4096
-    batches=16,512,16384 examples=4,32 autocast=bf16
+    batches=16,512,16384 examples=4,32 autocast=bf16 capturable=true
     model=0.5b sequences=1,8,64,128,256,512 few=1,64 prompts=32,256,1024
     ;;
 cpu)
     low=1 rows=64 batch=16
     dtype=fp32 dtypes=fp32 grid=1,8,64 lengths=16,64,256
-    batches=1,8,64 examples=1,4 autocast=null
+    batches=1,8,64 examples=1,4 autocast=null capturable=false
     model=tiny sequences=1,4,16 few=1 prompts=1,8,64
     ;;
 *)
