@@ -216,12 +216,9 @@ def _warm(task: Task, device: Device, clock: Clock, facts: dict[str, Any], steps
     return replace(done, traces=traces, table=table)
 
 
-def _times_alone(
-    task: Task, device: Device, clock: Clock, facts: dict[str, Any], steps: list[Step] | None = None
-) -> Measurement:
+def _times_alone(task: Task, device: Device, clock: Clock, facts: dict[str, Any], steps: list[Step]) -> Measurement:
     step, done = _timed(task, device, clock, facts)
-    if steps is not None:
-        steps.append(step)
+    steps.append(step)
     taken = {sample.quantity for sample in done.samples}
     if not device.asynchronous or taken & set(DEVICE_ALONE):
         return done

@@ -20,15 +20,12 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 import msgspec
-import polars as pl
 
-from runner.trace.audit import DeviceAudit
-from runner.trace.events import EVENTS, Event, TraceError
-from runner.trace.link import Links, linked
+from runner.trace.events import Event, TraceError
 from runner.trace.nsys_rows import TABLES, Context, Row, Table, process_of
-from runner.trace.reading import Inline, Trace, read
+from runner.trace.reading import Inline, read
 from runner.trace.source import Source
-from runner.trace.steps import annotation_steps, marked
+from runner.trace.windows import events_of
 
 MAGIC = b"SQLite format 3\0"
 BATCH_ROWS = 2**12
@@ -216,16 +213,6 @@ def read_export(path: Path) -> list[Event]:
     with Export(path) as export:
         trace = read(Source(export.text()), Inline())
     return events_of(trace)
-
-
-def events_of(trace: Trace) -> list[Event]:
-    """All events of a trace whose steps the profiler has marked, linked."""
-    marks = trace.marks()
-    steps = marked(marks)
-    links = Links(trace.launches(), annotation_steps(marks, steps), steps)
-    rows = list(linked(trace, links, DeviceAudit()))
-    events = pl.concat(rows).sort("event_id") if rows else pl.DataFrame(schema=EVENTS)
-    return [Event(**row) for row in events.iter_rows(named=True)]
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------

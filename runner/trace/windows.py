@@ -26,6 +26,11 @@ def read_trace(data: bytes) -> list[Event]:
     """
     trace = read(Source(io.BytesIO(data)), Inline())
     _refuse_losses(trace)
+    return events_of(trace)
+
+
+def events_of(trace: Trace) -> list[Event]:
+    """All events of a trace whose steps the profiler has marked, linked."""
     marks = trace.marks()
     steps = marked(marks)
     links = Links(trace.launches(), annotation_steps(marks, steps), steps)
