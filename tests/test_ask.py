@@ -54,7 +54,7 @@ def taken(monkeypatch: pytest.MonkeyPatch, device: Simulated, step: Callable[[],
     monkeypatch.setattr(measure, "build_step", lambda *_: step)
     monkeypatch.setattr(measure, "_profiled", lambda *_: (("profiled",), None))
     task = Task(point, Target("default", 0.02, 1.0), 5.0, True, Recorder(), False, {}, "")
-    return measure._times_alone(task, device, device.clock, {})  # type: ignore[arg-type]
+    return measure._times_alone(task, device, device.clock, {}, [])  # type: ignore[arg-type]
 
 
 # -- the five lines ---------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import terminals
 from configured import job
 from sweeps import PATIENCE_S, ROOT, environment, store_with, swept
 
@@ -130,19 +131,10 @@ def watched(store: Path, *arguments: str) -> list[tuple[float, str]]:
         stdout=theirs, stderr=theirs, cwd=ROOT, env={**environment(scratch), "TERM": "xterm", "COLUMNS": "150"},
     )  # fmt: skip
     os.close(theirs)
-    pieces = []
-    while piece := _read(ours):
-        pieces.append((time.monotonic(), piece))
+    drawn = [(time.monotonic(), piece.decode(errors="replace")) for piece in terminals.pieces(ours)]
     os.close(ours)
     assert sweep.wait(PATIENCE_S) == 2
-    return pieces
-
-
-def _read(handle: int) -> str:
-    try:
-        return os.read(handle, 65536).decode(errors="replace")
-    except OSError:  # Linux's end of a terminal
-        return ""
+    return drawn
 
 
 def test_a_bar_is_drawn_between_points_only(measured_roofs: Path, tmp_path: Path) -> None:
