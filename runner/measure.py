@@ -418,6 +418,7 @@ def _asynchronous(
     host_cpu.begin()
     calls = _blocking(step, device, clock, facts)
     plan = timing.plan(step, device, clock)
+    facts["burst_steps"] = 2 * plan.burst
     quantities: dict[str, Take] = {"wall": lambda: timing.wall_us(step, plan.wall_steps, device, clock)}
     quantities |= _issue_quantities(step, plan, device, clock, calls, reasons)
     quantities |= _device_quantities(step, plan, device, clock, bool(calls), reasons)
@@ -461,11 +462,8 @@ def _issue_quantities(
 ) -> dict[str, Take]:
     burst = plan.burst
     if calls:
-        return _blocked_quantities(step, burst or 1, device, clock, calls)
+        return _blocked_quantities(step, burst, device, clock, calls)
     reasons["blocked_us"] = "the step makes no synchronizing call"
-    if burst is None:
-        reasons["issue_us"] = "queue-full: the launch queue fills within two steps"
-        return {}
     return {
         "issue": lambda: timing.burst_us(step, 2 * burst, device, clock),
         "issue_half": lambda: timing.burst_us(step, burst, device, clock),
@@ -491,7 +489,7 @@ def _device_quantities(
         reasons["replay_us"] = "the step waits for the device, which a graph cannot capture"
         reasons["device_us"] = "the step waits for the device, so the stream cannot be held"
         return {}
-    steps = 2 * (plan.burst or 1)
+    steps = 2 * plan.burst
     held = partial(timing.held_us, step, steps, plan.issue_us, device)
     device_us = held() or held()
     quantities: dict[str, Take] = {"device": held} if device_us else {}

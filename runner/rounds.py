@@ -18,6 +18,7 @@ LEAST_QUIET = 6
 """Fewer samples have no interval of their own (`runner.statistics.rank_interval`)."""
 MORE_TIME = 3
 """A point on a disturbed host may take so many times the limit until it has LEAST_QUIET samples."""
+LEADING = 2  # steps that go before a burst
 AGREEMENT = 1.05  # issue(2k) above this multiple of issue(k): the launch queue is full
 
 DISTURBED = "_disturbed"

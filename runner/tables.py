@@ -13,15 +13,17 @@ from typing import Any
 import polars as pl
 
 from runner.condition import cpu_contended, host_contended
-from runner.law import Run, Times, Verdict, decide
+from runner.law import BROKEN, Run, Times, Verdict, decide
 from runner.point import Point
-from runner.rounds import AGREEMENT, Sample, paired_ratios
+from runner.rounds import AGREEMENT, LEADING, Sample, paired_ratios
 from runner.statistics import Estimate, estimate, spread, widened
 from runner.task import Measurement
 from runner.trace import Event
 from runner.window import Window
 
 QUANTITIES = ("wall", "issue", "device", "replay", "single", "blocked", "floor")
+QUEUE_LAUNCHES = 500
+"""A device takes about a thousand launches ahead of its work; half of that surely fits."""
 NO_DEVICE_EVENTS = "the profiler saw nothing of the device (CUPTI); see `python -m runner doctor`"
 
 _TIMES = [f"{name}_us" for name in (*QUANTITIES, "busy")]
@@ -220,22 +222,38 @@ def _times(
     """All times of a run; why one is missing goes into facts.reasons."""
     times = {name: _estimate(_values(samples, name), contended) for name in QUANTITIES}
     reasons = facts["reasons"]
-    if not _issue_agrees(samples):
-        times["issue"] = None
-        reasons["issue_us"] = "queue-full: issuing twice the steps takes more than twice the time"
     times["busy"] = estimate(window.busy_us) if window and window.busy_us else None
     if window and window.blocked_us and facts.get("blocked_method") == "profile":
         facts["blocking_calls"] = window.blocking_calls or facts["blocking_calls"]
         times["blocked"] = estimate(window.blocked_us)
         times["issue"] = _less(times["issue"], times["blocked"])
     _choose_device_time(times, facts, streams)
+    if _grows_with_burst(samples) and not (_host_binds(times, facts) or _fits_queue(facts, window)):
+        times["issue"] = None
+        reasons["issue_us"] = "queue-full: issuing twice the steps takes more than twice the time"
     return times
 
 
-def _issue_agrees(samples: Sequence[Sample]) -> bool:
-    """issue(k) and issue(2k) of the same rounds agree within 5 %, or 2k is the faster one: no queue has filled."""
+def _grows_with_burst(samples: Sequence[Sample]) -> bool:
+    """issue(2k) is above issue(k) of the same rounds by more than 5 %: a queue has filled, or the host was uneven."""
     ratios = paired_ratios(samples, "issue", "issue_half")
-    return not ratios or statistics.median(ratios) <= AGREEMENT
+    return bool(ratios) and statistics.median(ratios) > AGREEMENT
+
+
+def _host_binds(times: dict[str, Estimate | None], facts: dict[str, Any]) -> bool:
+    """By the law: a step takes longer than the device works for it, which then waits for the host, and no queue fills.
+    A profile's own device time is no witness, since it lacks what passes between kernels."""
+    wall, device = times["wall"], times["device"]
+    if wall is None or device is None or facts["device_method"] == "profile":
+        return False
+    return wall.low > BROKEN * device.high
+
+
+def _fits_queue(facts: dict[str, Any], window: Window | None) -> bool:
+    """All that a burst and its leading steps launch has room in the queue, even if the device does none of it."""
+    if not (window and window.kernels and "burst_steps" in facts):
+        return False
+    return (facts["burst_steps"] + LEADING) * max(window.kernels) <= QUEUE_LAUNCHES
 
 
 def _less(whole: Estimate | None, part: Estimate | None) -> Estimate | None:
@@ -333,7 +351,7 @@ def _cost(point: Point) -> dict[str, Any] | None:
     cost = point.spec.cost(point)
     if cost is None:
         return None
-    operations = [{"name": each.name, "flops": each.flops, "bytes": each.bytes} for each in cost.operations]
+    operations = [each.facts() for each in cost.operations]
     return {"operations": operations, "bytes_min": cost.bytes_min, "working_set_bytes": cost.working_set_bytes}
 
 

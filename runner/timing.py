@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from runner.blocking import BlockingCalls
 from runner.clock import Clock
-from runner.rounds import AGREEMENT
+from runner.rounds import AGREEMENT, LEADING
 
 Step = Callable[[], Any]
 
@@ -41,10 +41,10 @@ class AsyncDevice(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many steps each sample takes; from a pilot. burst: k, or None where no burst leaves the queue unfilled."""
+    """How many steps each sample takes; from a pilot. burst: k, the steps of a burst that should not fill the queue."""
 
     wall_steps: int
-    burst: int | None
+    burst: int
     issue_us: float
 
 
@@ -81,9 +81,9 @@ def sustained_us(step: Step, times: int, device: Any, clock: Clock) -> float:
 
 
 def burst_us(step: Step, times: int, device: Any, clock: Clock) -> float:
-    """Host time to issue a step, in a burst behind a synchronize; two leading steps wake what the wait put to sleep."""
+    """Host time to issue a step, in a burst behind a synchronize; LEADING steps wake what the wait put to sleep."""
     device.synchronize()
-    repeat(step, min(2, times // 2))
+    repeat(step, min(LEADING, times // 2))
     return host_us(step, times, clock)
 
 
@@ -135,20 +135,21 @@ def plan(step: Step, device: Any, clock: Clock) -> Plan:
     return Plan(steps_for(span, wall, 4), burst, issue)
 
 
-def unfilled_burst(step: Step, most: int, device: Any, clock: Clock) -> int | None:
-    """The longest k <= `most` for which issue(2k) is not slower than issue(k): the launch queue does not fill.
+def unfilled_burst(step: Step, most: int, device: Any, clock: Clock) -> int:
+    """The longest k <= `most` for which issue(2k) is not slower than issue(k): the launch queue does not fill. Else 1:
+    whether even that fills it, or the host's pace alone varied, is for the samples of all rounds to say.
 
     A queue that the leading steps alone fill slows both alike; one step behind a synchronize is then much faster.
     """
     burst = most
-    while burst >= 1:
+    while burst > 1:
         one, short, long = (
             min(burst_us(step, times, device, clock) for _ in range(3)) for times in (1, burst, 2 * burst)
         )
         if long <= min(AGREEMENT * short, FILLED * one):
             return burst
         burst //= 2
-    return None
+    return 1
 
 
 @dataclass(frozen=True, slots=True)

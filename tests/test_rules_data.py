@@ -195,8 +195,11 @@ def test_queue_full_fires(tmp_path: Path) -> None:
 
 
 def test_queue_full_near_miss(tmp_path: Path) -> None:
-    """An issue time is known; or it is unknown for another reason."""
+    """An issue time is known; it is unknown for another reason; or the device waits for the host, which no queue holds up."""
     assert outcome(tmp_path / "known", "queue_full", trace_of(), measured())["outcome"] == "clear"
+    uneven = {"wall_us": 900, "device_us": 500, "facts": {"reasons": {"issue_us": "queue-full: the launch queue fills"}}}
+    found = outcome(tmp_path / "uneven", "queue_full", trace_of(), uneven)
+    assert (found["outcome"], found["reason"][:16]) == ("clear", "the device waits")
     other = {"wall_us": 900, "facts": {"reasons": {"issue_us": "the step waits"}}}
     assert outcome(tmp_path / "other", "queue_full", trace_of(), other)["outcome"] == "not applicable"
 

@@ -138,11 +138,35 @@ def test_the_margin_is_formed_within_each_round() -> None:
 
 def test_issue_that_grows_with_the_burst_is_unknown() -> None:
     """issue(2k) beyond 5 % of issue(k): the queue was full; within it, or below it, the time stands."""
-    full = row(measurement(**ASYNC | {"issue_half": 18.9}))
+    busy = ASYNC | {"device": 20, "replay": 20}
+    full = row(measurement(**busy | {"issue_half": 18.9}))
     assert full["issue_us"] is None and full["margin"] is None
     assert facts(full)["reasons"]["issue_us"].startswith("queue-full")
-    assert row(measurement(**ASYNC | {"issue_half": 19.2}))["issue_us"] == [20.0, 20.0, 20.0]
-    assert row(measurement(**ASYNC | {"issue_half": 24}))["issue_us"] == [20.0, 20.0, 20.0]
+    assert row(measurement(**busy | {"issue_half": 19.2}))["issue_us"] == [20.0, 20.0, 20.0]
+    assert row(measurement(**busy | {"issue_half": 24}))["issue_us"] == [20.0, 20.0, 20.0]
+
+
+@pytest.mark.parametrize(
+    ("device", "kernels", "burst_steps", "is_known"),
+    [(18, 900, 2, True), (19, 900, 2, False), (20, 125, 2, True), (20, 126, 2, False), (20, 125, 4, False)],
+)
+def test_no_queue_fills_where_the_device_waits_or_the_launches_fit(
+    device: float, kernels: int, burst_steps: int, is_known: bool
+) -> None:
+    """An issue time that grows with the burst stands where the law says that the device waits for the host, and where
+    all launches of the burst have room: the host was uneven."""
+    uneven = ASYNC | {"issue_half": 15, "device": device, "replay": device}
+    window = replace(WINDOW, kernels=[kernels - 1, kernels])
+    found = row(measurement(facts={"burst_steps": burst_steps}, **uneven), window)
+    assert (found["issue_us"] is not None) == is_known
+    assert ("issue_us" in facts(found)["reasons"]) != is_known
+
+
+def test_a_profile_is_no_witness_that_the_queue_was_not_full() -> None:
+    """Its device time lacks what passes between kernels."""
+    only_profiled = {name: value for name, value in ASYNC.items() if name not in ("device", "replay")}
+    found = row(measurement(**only_profiled | {"issue_half": 15}), replace(WINDOW, kernels=[900, 900]))
+    assert facts(found)["device_method"] == "profile" and found["issue_us"] is None
 
 
 @pytest.mark.parametrize(
@@ -332,7 +356,7 @@ def test_the_larger_term_is_that_of_the_round() -> None:
 
 def test_without_a_term_there_is_no_law() -> None:
     """A full queue has no issue time, and one known from the profile alone no round."""
-    assert "law" not in stored(**{**ASYNC, "issue_half": 10})
+    assert "law" not in stored(**{**ASYNC, "issue_half": 10, "device": 20, "replay": 20})
     assert "law" not in stored(wall=20, issue=20, issue_half=20)
 
 

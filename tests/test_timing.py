@@ -22,6 +22,7 @@ from runner.point import WARM_SCHEDULE, Point
 from runner.rounds import Target
 from runner.slopes import take_slopes
 from runner.task import Measurement, Recorder, Task
+from runner.window import summarize
 from runner.workloads import WORKLOADS, MatmulAdd, Operation
 
 POINT = Point("matmul_add", (), 64, "bf16", None, False, False, True, "cuda", WARM_SCHEDULE, "warm", None, 0)
@@ -39,13 +40,14 @@ def task(slopes: bool = True, **changes: Any) -> Task:
     return replace(given, **changes)
 
 
-def measured(step: Step, device: Simulated, slopes: bool = True) -> dict[str, Any]:
-    """The stored row of a step that was measured on the simulated device, without a profile."""
+def measured(step: Step, device: Simulated, slopes: bool = True, kernels: int | None = None) -> dict[str, Any]:
+    """The stored row of a step that was measured on the simulated device; of its profile at most the kernels a step."""
     facts: dict[str, Any] = {}
     rounds, slope_values = measure._asynchronous(task(slopes), step, device, device.clock, facts)
     done = Measurement("ok", None, rounds.samples, slope_values, {**facts, "stopped": rounds.stopped})
     identity = tables.Identity("run", "sweep", "environment", datetime(2026, 1, 1, tzinfo=UTC), 0, "given")
-    return tables.run_row(POINT, identity, done, None, 1, {})
+    window = None if kernels is None else replace(summarize([], "step", None), kernels=[kernels])
+    return tables.run_row(POINT, identity, done, window, 1, {})
 
 
 def facts_of(row: dict[str, Any]) -> dict[str, Any]:
@@ -94,6 +96,16 @@ def test_a_full_queue_leaves_the_issue_time_unknown(monkeypatch: pytest.MonkeyPa
     assert facts_of(row)["device_method"] == "replay"
     assert row["device_us"][0] == pytest.approx(900, rel=0.02)
     assert row["margin"] is None
+
+
+@pytest.mark.parametrize(("issue_us", "device_us"), [(1500, 195), (1545, 1967)])
+def test_an_uneven_host_is_no_full_queue(monkeypatch: pytest.MonkeyPatch, issue_us: float, device_us: float) -> None:
+    """A long step of a host whose pace varies by 15 % from step to step has an issue time, however the pilot looks."""
+    for seed in range(10):
+        device = Simulated(noise=0.15, seed=seed).installed(monkeypatch)
+        row = measured(device.step(issue_us, device_us), device, kernels=46)
+        assert row["issue_us"] is not None, facts_of(row)["reasons"]
+        assert row["issue_us"][0] == pytest.approx(issue_us, rel=0.1)
 
 
 def test_a_shallow_queue_shortens_the_burst(monkeypatch: pytest.MonkeyPatch) -> None:
