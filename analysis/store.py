@@ -234,18 +234,24 @@ def _load(
 def add(connection: duckdb.DuckDBPyConnection, *relations: str) -> None:
     """Add relations of ON_DEMAND to an open store; those that it has already stay, but for the judged ones."""
     judged = {"rules", "findings", "rule_outcomes"}
-    found = {row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()}
-    make(connection, [relation for relation in relations if relation not in {*judged, *found}])
+    made = {*judged, *_present(connection)}
+    make(connection, [relation for relation in relations if relation not in made])
     if judged.intersection(relations):
         rules.judge(connection, outcomes="rule_outcomes" in relations)
 
 
 def make(connection: duckdb.DuckDBPyConnection, relations: Iterable[str]) -> None:
-    """Make relations, each in the file of its name, in the order given."""
+    """Make relations, each in the file of its name, in the order given; their comments are left to `document`."""
     for relation in relations:
-        connection.execute((SQL / f"{relation}.sql").read_text(encoding="utf-8"))
+        connection.execute(_definition_and_comments(relation)[0])
         if relation == "_import_verdicts" and connection.execute("FROM _imports LIMIT 1").fetchall():
             _judge_imports(connection)
+
+
+def _definition_and_comments(relation: str) -> tuple[str, str]:
+    """The two parts of a relation's file: its comments stand behind all else, and storing them takes as long."""
+    definition, comment, rest = (SQL / f"{relation}.sql").read_text(encoding="utf-8").partition("\nCOMMENT ON ")
+    return definition, comment + rest
 
 
 def _judge_imports(connection: duckdb.DuckDBPyConnection) -> None:
@@ -295,7 +301,10 @@ def _read_parquet(files: Sequence[Path]) -> str:
 
 
 def document(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give every column of a public relation without a comment that of the first relation with a column of its name."""
+    """Comment on the relations that are there and on their columns, as their files do; a column of a public relation
+    that its file says nothing of gets the comment of the first relation with a column of its name."""
+    comments = [_definition_and_comments(relation)[1] for relation in _present(connection)]
+    connection.execute("BEGIN; " + "\n".join(comments) + " COMMIT")
     known: dict[str, str] = {}
     inherited = []
     for relation, column, comment in _comments(connection):
@@ -305,6 +314,12 @@ def document(connection: duckdb.DuckDBPyConnection) -> None:
             text = known[column].replace("'", "''")
             inherited.append(f"""COMMENT ON COLUMN {relation}."{column}" IS '{text}';""")
     connection.execute("BEGIN; " + " ".join(inherited) + " COMMIT")
+
+
+def _present(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The relations that are there, in their order."""
+    found = {row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()}
+    return [relation for relation in (*RELATIONS, *ON_DEMAND) if relation in found]
 
 
 def _comments(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str | None]]:

@@ -11,7 +11,7 @@ import pytest
 from given import write_store
 
 from analysis.__main__ import main
-from analysis.store import RELATIONS, SQL, open_store
+from analysis.store import RELATIONS, SQL, document, open_store
 from analysis.whatif import in_words, open_whatif
 
 WAITS = {"blocking_calls": {"Tensor.item": 1}}
@@ -196,6 +196,7 @@ def test_an_empty_store_moves_nothing(tmp_path: Path) -> None:
 def test_every_column_is_documented_and_every_grain_stated(tmp_path: Path) -> None:
     """As of all relations: those of their own here, and the measured columns that other relations describe."""
     with open_whatif(tmp_path, 2, 1) as connection:
+        document(connection)
         columns = connection.sql("SELECT table_name, column_name, comment FROM duckdb_columns()").fetchall()
     known = {column for table, column, comment in columns if table in RELATIONS and comment}
     views = [row for row in columns if row[0] in ("whatif_bounds", "whatif_crossovers")]
