@@ -67,7 +67,7 @@ def roofline(rows: Sequence[Row], roofs: Sequence[Row], name: Name, frame: Frame
     placed = [row for row in rows if has_place(row)]
     if not placed:
         raise ValueError("no point has both FLOPs and a rate: there is nothing to draw under the roofs")
-    ceilings = _ceilings(roofs, {row["dtype"] for row in placed})
+    ceilings = _ceilings(roofs, set().union(*map(_formats, placed)))
     x, y = _rulers(placed, ceilings)
     crowded = len(placed) > MOST_MARKS
     points = _cells(placed, x, y) if crowded else _points(placed, name, x, y)
@@ -83,6 +83,11 @@ def roofline(rows: Sequence[Row], roofs: Sequence[Row], name: Name, frame: Frame
 def has_place(row: Row) -> bool:
     """Whether a point has a place under the roofs: it computes something, and its rate is known."""
     return bool(row.get("intensity")) and bool(row.get("flops_per_s"))
+
+
+def _formats(row: Row) -> list[str]:
+    """Number formats in which a point computes."""
+    return str(row.get("flops_dtypes") or row["dtype"]).split(" and ")
 
 
 def _ceilings(roofs: Iterable[Row], dtypes: set[Any]) -> dict[str, float]:
@@ -240,7 +245,8 @@ def _share(row: Row) -> str:
     if share is None:
         return f"unknown: {row.get('reason')}"
     above = f" ({_WHY_ABOVE.get(row['roof'], 'that roof was measured too low')})" if share > ABOVE_A_ROOF else ""
-    roof = f"{row['dtype']} FLOP/s" if row["roof"] == "flops" else f"{_SHORT[row['roof']]} bytes/s"
+    is_flops = row["roof"] == "flops"
+    roof = f"{' and '.join(_formats(row))} FLOP/s" if is_flops else f"{_SHORT[row['roof']]} bytes/s"
     return f"{theme.number(100 * share)} % of {roof}{above}"
 
 

@@ -35,7 +35,7 @@ def _cost(built: Built, point: Point, facts: Mapping[str, Any]) -> dict[str, Any
     if point.spec.idle or point.spec.cost(point) is not None:
         return {}
     try:
-        return {"cost": counting.cost_of(built, point.compile is not False)}
+        return {"cost": counting.cost_of(built, point.compile is not False, point.dtype)}
     except Exception as error:
         why = f"not counted: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
         return {"reasons": {**facts.get("reasons", {}), "cost": why}}

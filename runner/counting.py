@@ -8,8 +8,11 @@ of the result, whatever it computes. Bytes: each tensor that an operation reads,
 view moves nothing; where places are chosen by an index, those places. Left out: FLOPs of reductions, workspaces, what
 is called outside of torch's operators (own kernels), collectives.
 
+Number format: a product computes in that of its first operand, all else in that of its result. It is told where it is
+not the point's own. Whole numbers and tensors without an axis count as the point's, but for products of whole numbers.
+
 A compiled step is counted as it is eager, and then taken as well compiled as can be: its products as they are, all else
-as one operation that moves no more than what the step as a whole must.
+as one operation that moves no more than what the step as a whole must, in the number format of most of its FLOPs.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -26,6 +29,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from runner.workloads import Built
+from runner.workloads.base import Operation
 
 aten = torch.ops.aten
 ALLOCATING = (aten.empty, aten.empty_like, aten.empty_strided, aten.new_empty, aten.new_empty_strided)
@@ -39,6 +43,18 @@ PLACING = (aten.index_copy_, aten.index_put_, aten.scatter_, aten.index_add_, at
 """Write as many elements into their first argument as another one has."""
 MOST_OPERATIONS = 200
 """Kinds of operations that are told apart; further ones are added up."""
+DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.float64: "fp64"}
+"""Names of number formats; all others have torch's."""
+
+
+class Call(NamedTuple):
+    """One kind of call. dtype: the number format in which its FLOPs are computed, None = no other than the point's."""
+
+    name: str
+    flops: int
+    bytes: int
+    is_product: bool
+    dtype: str | None
 
 
 @dataclass
@@ -89,7 +105,7 @@ class _Seen:
 
 
 class Count(TorchDispatchMode):
-    """While it is entered: how often each (name, FLOPs, bytes, whether it is a product) is called, and storages."""
+    """While it is entered: how often each kind of operation is called, and storages."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -98,7 +114,7 @@ class Count(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.operations: Counter[tuple[str, int, int, bool]] = Counter()
+        self.operations: Counter[Call] = Counter()
         self.seen = _Seen()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -114,7 +130,8 @@ class Count(TorchDispatchMode):
         if not _is_view(func, args, result):
             name = packet.__name__
             flops, is_product = _flops(func, args, kwargs, result)
-            self.operations[(name, flops, self._bytes(func, args, kwargs, result), is_product)] += 1
+            dtype = _dtype([args, kwargs], result, is_product) if flops else None
+            self.operations[Call(name, flops, self._bytes(func, args, kwargs, result), is_product, dtype)] += 1
         return result
 
     def _bytes(self, func: Any, args: Any, kwargs: Any, result: Any) -> int:
@@ -139,8 +156,8 @@ class Count(TorchDispatchMode):
         return sum(map(moved, read)) + sum(map(moved, written))
 
 
-def counted(built: Built, compiled: bool) -> dict[str, Any]:
-    """facts.cost of a step, which is called once, eager, with its own arguments; what its author tells of it wins."""
+def counted(built: Built, compiled: bool, dtype: str = "fp32") -> dict[str, Any]:
+    """facts.cost of a step, which is called once, eager, with its own arguments. dtype: the point's."""
     count = Count()
     with count:
         result = built.eager(*built.arguments)
@@ -149,19 +166,19 @@ def counted(built: Built, compiled: bool) -> dict[str, Any]:
     least = seen.least_bytes + results
     calls = _fused(count.operations, least) if compiled else count.operations
     return {
-        "operations": list(_told(calls)),
+        "operations": list(_told(calls, dtype)),
         "bytes_min": least,
         "working_set_bytes": seen.working_bytes,
         "source": "counted",
     }
 
 
-def cost_of(built: Built, compiled: bool) -> dict[str, Any]:
+def cost_of(built: Built, compiled: bool, dtype: str = "fp32") -> dict[str, Any]:
     """facts.cost of a step without a cost model: told by its author where he does, else counted. source: which."""
     flops, size = getattr(built.eager, "flops", None), getattr(built.eager, "bytes", None)
     if flops is not None and size is not None:
         return _given(flops, size) | {"working_set_bytes": size}
-    cost = counted(built, compiled)
+    cost = counted(built, compiled, dtype)
     if flops is None and size is None:
         return cost
     if flops is None:
@@ -203,6 +220,16 @@ def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> tuple[int, bool]:
     return sum(each.numel() for each in _tensors(result)), False
 
 
+def _dtype(given: Any, result: Any, is_product: bool) -> str | None:
+    """The number format in which a call computes; None for whole and single numbers, but for products of them."""
+    if is_product:
+        candidates = _tensors(given)[:1]
+    else:
+        candidates = [each for each in _tensors([result, given]) if each.is_floating_point() and each.dim() > 0]
+    found = next((each.dtype for each in candidates), None)
+    return None if found is None else DTYPES.get(found, str(found).removeprefix("torch."))
+
+
 def _is_view(func: Any, args: Any, result: Any) -> bool:
     """Whether a call only looks at a tensor in another way; nothing that is written is one."""
     if func._schema.is_mutable:
@@ -240,21 +267,36 @@ def _once(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
 # -- all operations ----------------------------------------------------------------------------------------------------
 
 
-def _fused(calls: Counter[tuple[str, int, int, bool]], least: int) -> Counter[tuple[str, int, int, bool]]:
+def _fused(calls: Counter[Call], least: int) -> Counter[Call]:
     """A compiled step: its products, and all else as one operation that moves what of `least` the products do not."""
-    products = Counter({call: times for call, times in calls.items() if call[3]})
-    moved_by_them = sum(call[2] * times for call, times in products.items())
-    rest = sum(call[1] * times for call, times in calls.items() if not call[3])
-    return products + Counter({("fused", rest, max(0, least - moved_by_them), False): 1})
+    products = Counter({call: times for call, times in calls.items() if call.is_product})
+    moved_by_them = sum(call.bytes * times for call, times in products.items())
+    rest = [(call.dtype, call.flops * times) for call, times in calls.items() if not call.is_product]
+    flops, size = sum(each for _, each in rest), max(0, least - moved_by_them)
+    return products + Counter({Call("fused", flops, size, False, _most(rest)): 1})
 
 
-def _told(calls: Counter[tuple[str, int, int, bool]]) -> Iterator[dict[str, Any]]:
-    """One entry for each kind of call, the costliest ones first; calls that are alike are added up."""
-    kinds: list[dict[str, Any]] = [
-        {"name": name if times == 1 else f"{name} x{times}", "flops": flops * times, "bytes": size * times}
-        for (name, flops, size, _), times in calls.items() if flops or size
+def _most(flops: Iterable[tuple[str | None, int]]) -> str | None:
+    """The number format of most FLOPs; None where there are none."""
+    totals: Counter[str | None] = Counter()
+    for dtype, count in flops:
+        totals[dtype] += count
+    return max(totals, key=lambda each: totals[each]) if totals.total() else None
+
+
+def _told(calls: Counter[Call], own: str) -> Iterator[dict[str, Any]]:
+    """One entry for each kind of call, the costliest ones first; calls that are alike are added up. own: the point's
+    number format, which is not told; fp32 is that of a tf32 point's tensors."""
+    same = {None, own, "fp32" if own == "tf32" else own}
+    kinds = [
+        Operation(
+            call.name if times == 1 else f"{call.name} x{times}", call.flops * times, call.bytes * times,
+            None if call.dtype in same else call.dtype,
+        )
+        for call, times in calls.items() if call.flops or call.bytes
     ]  # fmt: skip
-    kinds.sort(key=lambda each: (-each["bytes"], -each["flops"], each["name"]))
-    yield from kinds[:MOST_OPERATIONS]
+    kinds.sort(key=lambda each: (-each.bytes, -each.flops, each.name))
+    yield from (each.facts() for each in kinds[:MOST_OPERATIONS])
     if rest := kinds[MOST_OPERATIONS:]:
-        yield {"name": "others", **{key: sum(each[key] for each in rest) for key in ("flops", "bytes")}}
+        dtype = _most((each.dtype, each.flops) for each in rest)
+        yield Operation("others", sum(each.flops for each in rest), sum(each.bytes for each in rest), dtype).facts()

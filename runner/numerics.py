@@ -4,6 +4,8 @@ Once for every kind of point (all but its size and batch) and process, behind al
 are made as they are then. The workload's reference, its plainest eager form, is called with a copy in float64, which
 gives the truth, and with two in the point's dtype, which give eager's error; then the point's own function is called
 with its own arguments. Compared are the floating tensors of the result, and parameters that learn with their gradients.
+Quantised tensors (states of 8 bits) are what a step begins with: their copies hold the same codes and scales, in the
+copy in float64 as well, and what a step writes into them is not compared.
 
 The error of a tensor y is ||y - y64|| / ||y64|| (Frobenius norms, computed in float64), that of a step the largest of
 its tensors'. Allowed is 2 x eager's error + epsilon, the distance from 1 to the next number of the dtype (tf32: that of
@@ -23,10 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from runner import host
 from runner.device import Device
 from runner.point import Point
+from runner.words import amount
 from runner.workloads import Built
 
 EPSILON = {"fp32": 2.0**-23, "tf32": 2.0**-10, "bf16": 2.0**-7, "fp16": 2.0**-10}
@@ -113,7 +117,7 @@ def _refusal(
     held = sum(each.numel() * each.element_size() for each in _distinct(arguments).values())
     needed, free = _needed_bytes(point, max(3 * held, peak_bytes or 0)), _free_bytes(device)
     if free is not None and needed > free:
-        return f"the check would take about {needed / 1e9:.2g} GB, and {free / 1e9:.2g} GB are free"
+        return f"the check would take about {amount(needed)}, and {amount(free)} are free"
     return None
 
 
@@ -144,7 +148,7 @@ Seen = Mapping[str, torch.Tensor]
 def _compared(point: Point, built: Built, device: Device) -> Finding:
     """The finding of one point, whose step is called once more with its own arguments."""
     reference, epsilon = point.spec.reference(point, built), EPSILON[point.dtype]
-    exact = copy.deepcopy(built.arguments)
+    exact = _copied(built.arguments)
     if not _to_float64(exact):
         return Finding(None, reason="no floating tensor is among the step's arguments: float64 would change nothing")
     truth = _called(reference, exact)
@@ -153,9 +157,9 @@ def _compared(point: Point, built: Built, device: Device) -> Finding:
         return Finding(None, reason="the step returns no floating tensor and changes no parameter")
     if not any(bool(each.isfinite().any()) for each in truth.values()):
         return Finding(None, reason="no finite number is in the result of the step in float64: there is no truth")
-    eager = _called(reference, copy.deepcopy(built.arguments))
+    eager = _called(reference, _copied(built.arguments))
     eager_error, _ = _error(truth, eager)
-    apart, _ = _error(eager, _called(reference, copy.deepcopy(built.arguments)))
+    apart, _ = _error(eager, _called(reference, _copied(built.arguments)))
     if math.isfinite(eager_error) and not apart <= math.sqrt(epsilon):
         return Finding(None, reason=f"random: two runs of the plain step differ by {apart:.2g}")
     del eager
@@ -226,14 +230,37 @@ def _relative(truth: torch.Tensor, got: torch.Tensor) -> float:
 # -- tensors of a step -------------------------------------------------------------------------------------------------
 
 
+def _copied(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A deep copy. Tensors that are made of others, which torch cannot copy by itself, are copied part by part."""
+    made = [each for each in _distinct(arguments).values() if _is_made_of_others(each)]
+    return copy.deepcopy(arguments, {id(each): _part_by_part(each) for each in made})
+
+
+def _is_made_of_others(tensor: torch.Tensor) -> bool:
+    """Whether it is only the appearance of a tensor, without memory of its own: quantised states, for one."""
+    return is_traceable_wrapper_subclass(tensor) and not tensor.requires_grad
+
+
+def _part_by_part(tensor: Any) -> Any:
+    """The same tensor made of copies of its parts."""
+    if not is_traceable_wrapper_subclass(tensor):
+        return tensor.clone()
+    names, context = tensor.__tensor_flatten__()
+    parts = {name: _part_by_part(getattr(tensor, name)) for name in names}
+    return type(tensor).__tensor_unflatten__(parts, context, tensor.shape, tensor.stride())
+
+
 def _to_float64(arguments: tuple[Any, ...]) -> int:
     """Turn every floating tensor below the arguments into float64 where it is, gradients as well; how many there were.
 
     The tensors stay the objects that they are, so that an optimizer still knows its parameters. Tensors without an axis
-    stay as they are: counters and rates. Left out: tensors that share their memory do so no longer.
+    stay as they are: counters and rates; so do those that are made of others, whose values codes stand for. Left out:
+    tensors that share their memory do so no longer.
     """
     count = 0
     for tensor in _distinct(arguments).values():
+        if _is_made_of_others(tensor):
+            continue
         for each in (tensor, tensor.grad if tensor.is_leaf else None):
             if each is not None and each.is_floating_point() and each.dim() > 0:
                 each.data = each.data.double()

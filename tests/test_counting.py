@@ -110,6 +110,39 @@ def test_attention_of_the_cpu_is_counted() -> None:
     assert total(cost, "flops") == 4 * 2 * 3 * 8 * 8 * 4
 
 
+def formats(cost: dict[str, Any]) -> dict[str, str]:
+    """Number formats by the name of what does not compute in the point's."""
+    return {each["name"].split()[0]: each["dtype"] for each in cost["operations"] if "dtype" in each}
+
+
+def test_an_operation_tells_the_dtype_that_is_not_the_points() -> None:
+    """Autocast's product is one of bf16, the sum behind it is fp32 as the point; casts compute nothing."""
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return x @ x + y
+
+    given = torch.ones(4, 4), torch.ones(4, 4)
+    assert formats(of(step, *given)) == {"mm": "bf16"}
+    lower = counting.cost_of(Built(step, given, step), False, "bf16")
+    assert formats(lower) == {"add": "fp32"}
+    assert formats(counting.cost_of(Built(step, given, step), False, "tf32")) == {"mm": "bf16"}
+
+
+def test_formats_without_a_name_of_ours_have_torchs() -> None:
+    """float64 is fp64; products of whole numbers are told, their sums and single numbers are not."""
+    assert formats(of(lambda x: x * x, torch.ones(4, dtype=torch.float64))) == {"mul": "fp64"}
+    assert formats(of(lambda x: x * x, torch.ones((), dtype=torch.float64))) == {}
+    whole = torch.ones(4, 4, dtype=torch.int32)
+    assert formats(of(lambda x: x @ x + x, whole)) == {"mm": "int32"}
+
+
+def test_what_is_fused_computes_as_most_of_it_does() -> None:
+    """Of three operations two are float64."""
+    cost = of(lambda x: ((x + 1).double() * 2) * 3, torch.ones(8), compiled=True)
+    assert [(each["name"], each["flops"], each["dtype"]) for each in cost["operations"]] == [("fused", 24, "fp64")]
+
+
 def test_what_is_told_wins() -> None:
     """Both told: nothing is called. One told: the other is counted."""
 

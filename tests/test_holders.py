@@ -113,13 +113,15 @@ def test_the_activations_peak_is_where_backward_begins() -> None:
     assert held == [0, 5 * 64 * ROW, 64 * ROW]
 
 
+@pytest.mark.parametrize("autocast", [None, "bf16"])
 @pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.parametrize("model", [{}, BLOCKS], ids=["mlp", "transformer"])
-def test_predictions_are_what_is_measured(model: dict[str, Any], checkpoint: bool) -> None:
+def test_predictions_are_what_is_measured(model: dict[str, Any], checkpoint: bool, autocast: str | None) -> None:
     """Activations with and without checkpointing, and states, by arithmetic and by the pass: the same bytes."""
-    given = train_point(checkpoint=checkpoint, optimizer="momentum", **model)
+    own = {"checkpoint": checkpoint, "optimizer": "momentum", "autocast": autocast, **model}
+    given = train_point(**own)
     predicted = given.spec.predicted(given)  # type: ignore[attr-defined]
-    held = phases_of(checkpoint=checkpoint, optimizer="momentum", **model)["forward"]["holders_at_end"]
+    held = phases_of(**own)["forward"]["holders_at_end"]
     word = "_checkpointed" if checkpoint else ""
     assert held["activations"] == predicted[f"activation_bytes{word}_predicted"]
     assert held["optimizer_state"] == predicted["optimizer_state_bytes_predicted"]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 from configured import values
+from torch.testing._internal.two_tensor import TwoTensor
 
 from runner import compiling, numerics, tables
 from runner.device import Cpu
@@ -238,6 +239,23 @@ def test_caches_are_copied_and_cast_with_all_their_aliases() -> None:
         return cache.named["last"].sum(0) / 3
 
     assert step(write, Cache(), normal(4)).passed is True
+
+
+def test_tensors_made_of_others_are_copied_part_by_part() -> None:
+    """What torch cannot copy is neither lost nor shared, stays one where it is reached twice, and is not cast."""
+
+    class Coded(TwoTensor):
+        """Two tensors under one appearance; deepcopy refuses it, as it does torchao's states."""
+
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise NotImplementedError("no copies")
+
+    state = Coded(torch.ones(4), torch.zeros(4))
+    one, two, x = numerics._copied((state, {"again": state}, torch.ones(4)))
+    assert one is two["again"] and one is not state and isinstance(one, TwoTensor)
+    assert torch.equal(one.a, state.a) and one.a.data_ptr() != state.a.data_ptr()
+    assert numerics._to_float64((one, x)) == 1
+    assert (one.a.dtype, x.dtype) == (torch.float32, torch.float64)
 
 
 def test_every_tensor_of_an_optimizer_is_found() -> None:

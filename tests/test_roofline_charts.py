@@ -76,6 +76,15 @@ def test_roofs_are_those_of_the_number_formats_that_occur() -> None:
     assert (slope["high"], slope["says"]) == (7e14, "4.00 TB/s")
 
 
+def test_a_point_of_two_number_formats_has_both_roofs() -> None:
+    """Products of bf16 in a step of fp32: both levels are drawn, and its share is of both."""
+    spec = drawn([point(dtype="fp32", flops_dtypes="bf16 and fp32")])
+    stretches = {row["roof"] for row in rows_of(spec, "rule")[0]}
+    assert {"bf16 arithmetic", "fp32 arithmetic"} < stretches
+    ((row,),) = rows_of(spec, "point")
+    assert "of bf16 and fp32 FLOP/s" in row["share"]
+
+
 def test_the_roof_of_the_l2_is_dashed() -> None:
     """The slopes differ in their dashes, and the words say which is which."""
     spec = drawn([point()])

@@ -130,6 +130,34 @@ def test_what_is_unknown_says_why(tmp_path: Path, change: Row, reason: str) -> N
     assert row["sentence"] == f"Unknown: {reason}."
 
 
+def mixed(*operations: tuple[float, float, str | None], **more: Any) -> Row:
+    """A step of fp32 whose operations are (FLOPs, bytes moved, a dtype of their own or None)."""
+    given = step(*((flops, moved) for flops, moved, _ in operations), **more)
+    for told, (*_, dtype) in zip(given["facts"]["cost"]["operations"], operations, strict=True):
+        told |= {} if dtype is None else {"dtype": dtype}
+    return given
+
+
+BF16 = {"roof": "flops", "dtype": "bf16", "value_per_s": 4e12}
+
+
+def test_operations_of_two_dtypes_have_a_roof_each(tmp_path: Path) -> None:
+    """240 MFLOP of bf16 take 60 us at its roof, 20 MFLOP of fp32 another 20: 80 us of 100."""
+    given = mixed((240e6, 1e6, "bf16"), (20e6, 1e6, None))
+    (row,) = roofline(tmp_path, given, roofs=[*ROOFS, BF16])
+    assert (row["roof"], row["roof_share"], row["flops_dtypes"]) == ("flops", pytest.approx(0.8), "bf16 and fp32")
+    assert row["flops_roof_per_s"] == pytest.approx(260e6 / 80e-6)
+    assert (row["bound"], row["dtype"]) == ("compute-bound", "fp32")
+    assert "80.0 % of the bf16 and fp32 FLOP/s roof." in row["sentence"]
+
+
+def test_a_roof_of_one_dtype_that_was_not_measured_leaves_the_share_unknown(tmp_path: Path) -> None:
+    """fp32 has a roof, bf16 has none: nothing is told of the step but what lacks."""
+    (row,) = roofline(tmp_path, mixed((80e6, 1e6, "bf16"), (1e6, 1e6, None)))
+    assert (row["roof_share"], row["flops_roof_per_s"], row["bound"]) == (None, None, "device-bound")
+    assert row["reason"] == "no roof was measured for bf16 FLOP/s in this environment"
+
+
 def test_without_roofs_the_rates_are_known(tmp_path: Path) -> None:
     """A point has its place, though nothing to be held against."""
     (row,) = roofline(tmp_path, step((80e6, 1e6)), roofs=[])

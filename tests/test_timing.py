@@ -422,6 +422,14 @@ def test_a_predicted_step_is_the_sum_of_its_operations() -> None:
     assert measure.predicted_step_s(operations, "bf16", roofs) is None
 
 
+def test_an_operation_of_another_dtype_has_its_own_roof() -> None:
+    """Products of bf16 in a step of fp32 are predicted by the roof of bf16; without one nothing is."""
+    roofs = {("flops", "fp32"): 100.0, ("flops", "bf16"): 1000.0, ("dram", None): 200.0}
+    operations = (Operation("linear", 2000, 10, "bf16"), Operation("norm", 10, 400))
+    assert measure.predicted_step_s(operations, "fp32", roofs) == pytest.approx(2 + 2)
+    assert measure.predicted_step_s(operations, "fp32", {**roofs, ("flops", "bf16"): None}) is None
+
+
 # -- watching calls ---------------------------------------------------------------------------------------------------
 
 

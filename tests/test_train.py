@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,14 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from runner import counting, numerics
 from runner.device import Cpu
 from runner.phases import heard
 from runner.point import WARM_SCHEDULE, Point, PointError, Schedule
 from runner.profiling import record
 from runner.task import Recorder
 from runner.workloads import WORKLOADS, Built
+from runner.workloads.train import PlainAdam8bit
 
 ROOT = Path(__file__).parent.parent
 CPU = torch.device("cpu")
@@ -229,18 +232,54 @@ def test_bytes_of_an_update() -> None:
 
 
 def test_costs_follow_the_settings() -> None:
-    """Kept gradients are filled and added to; checkpointing computes forward's products again; autocast is unknown."""
-    plain, kept, again, unknown = (
-        each.spec.cost(each)
-        for each in (point(), point(set_to_none=False), point(checkpoint=True), point(autocast="bf16"))
-    )
-    assert plain is not None and kept is not None and again is not None and unknown is None
+    """Kept gradients are filled and added to; checkpointing computes forward's products again."""
+    plain, kept, again = (each.spec.cost(each) for each in (point(), point(set_to_none=False), point(checkpoint=True)))
+    assert plain is not None and kept is not None and again is not None
     weights = 2 * (16 * 16 + 16) * 4
     moved = [sum(each.bytes for each in cost.operations) for cost in (plain, kept)]
     assert moved[1] - moved[0] == 4 * weights
     flops = [sum(each.flops for each in cost.operations) for cost in (plain, again)]
     assert flops[1] - flops[0] == 2 * (2 * 4 * 16 * 16)
     assert plain.bytes_min == 2 * 4 * 16 * 4 + 2 * weights + 2 * 2 * weights
+
+
+CASTS: list[dict[str, Any]] = [
+    {"autocast": "bf16"}, {"autocast": "bf16", "checkpoint": True}, {**BLOCKS, "autocast": "bf16"},
+    {**BLOCKS, "autocast": "bf16", "checkpoint": True}, {"autocast": "fp16", "scaler": True, "impl": "fused"},
+    {"autocast": "fp16", "scaler": True, "impl": "foreach"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("own", CASTS, ids=lambda own: " ".join(map(str, own.values())))
+def test_costs_under_autocast_are_what_is_counted(own: dict[str, Any]) -> None:
+    """Products compute in autocast's dtype to the FLOP, all bytes, casts with them, agree within 2 %."""
+    given = point(size=16, **own)
+    cost, built = given.spec.cost(given), build(given)
+    assert cost is not None
+    built.function(*built.arguments)
+    seen = counting.counted(built, False, "fp32")["operations"]
+    lower = [each for each in cost.operations if each.dtype == own["autocast"]]
+    products = [each for each in lower if each.name.split()[0] in PRODUCTS]
+    told = [each for each in seen if each.get("dtype") == own["autocast"] and "mm" in each["name"]]
+    attention = [each.flops for each in products if "attention" in each.name]
+    assert sum(each["flops"] for each in told) == sum(each.flops for each in products) - sum(attention)
+    assert {each.get("dtype") for each in seen} <= {None, own["autocast"]}
+    moved = sum(each["bytes"] for each in seen)
+    assert sum(each.bytes for each in cost.operations) == pytest.approx(moved, rel=0.02)
+    assert {each.name.split()[0] for each in lower} <= {*PRODUCTS, "gelu", "bias"}
+
+
+def test_a_compiled_step_casts_activations_on_the_way() -> None:
+    """Casts of weights and gradients are passes still; those of activations and the loss are saved."""
+    own: dict[str, Any] = {"autocast": "bf16", **BLOCKS}
+    eager, compiled = (point(compile=each, **own) for each in (False, True))
+    passes = [
+        {each.name: each.bytes for each in given.spec.cost(given).operations if "cast" in each.name}  # type: ignore[union-attr]
+        for given in (eager, compiled)
+    ]
+    weights = 2 * 12 * 128**2 * (4 + 2)
+    assert passes[0]["weights cast"] == passes[1]["weights cast"] == passes[1]["gradients cast"] == weights
+    assert passes[0]["norm cast"] == 4 * 4 * 8 * 128 * (4 + 2) and passes[1]["norm cast"] == 0
 
 
 class Counted(TorchDispatchMode):
@@ -301,6 +340,50 @@ def test_eight_bit_states_are_as_small_as_predicted() -> None:
     predicted = given.spec.predicted(given)  # type: ignore[attr-defined]
     assert predicted["optimizer_state_bytes_8bit_predicted"] == held
     assert held < predicted["optimizer_state_bytes_predicted"] / 3
+
+
+def test_the_plain_update_of_eight_bit_states_is_adams() -> None:
+    """From states that no one has rounded, in float64: torch's own step to 13 digits."""
+    weights = [torch.nn.Parameter(torch.randn(8, 8, dtype=torch.float64)) for _ in range(2)]
+    weights[1].data.copy_(weights[0].data)
+    adams = [torch.optim.Adam([each], lr=torch.tensor(1e-3, dtype=torch.float64), eps=1e-4) for each in weights]
+    for _ in range(3):
+        gradient = torch.randn(8, 8, dtype=torch.float64)
+        for weight, adam in zip(weights, adams, strict=True):
+            weight.grad = gradient.clone()
+            adam.step()
+    PlainAdam8bit(adams[0]).step()
+    adams[1].step()
+    torch.testing.assert_close(weights[0], weights[1], rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("fp32", 1e-5), ("bf16", 0.02)])
+def test_numerics_of_eight_bit_states_are_checked(dtype: str, error: float) -> None:
+    """They pass with the error of the dtype, an update a hundredth too large does not in fp32; states stay as made."""
+    pytest.importorskip("torchao.optim", reason="needs the extra eight_bit")
+    given = point(optimizer="adam8bit", width=64, dtype=dtype)
+
+    def larger(model: Any, optimizer: Any, *rest: Any) -> Any:
+        (group,) = optimizer.param_groups
+        group["lr"].mul_(1.01)
+        result = built.function(model, optimizer, *rest)
+        group["lr"].div_(1.01)
+        return result
+
+    with torch.compiler.set_stance("force_eager"):  # its update compiles itself, which takes 10 s
+        built = build(given)
+        for _ in range(5):
+            built.function(*built.arguments)
+        states = built.arguments[1].state.values()
+        steps = {float(each["step"]) for each in states}
+        for function, passed in ((built.function, True), (larger, dtype != "fp32")):
+            numerics.forget()
+            found = numerics.check(given, replace(built, function=function), 10.0, None, Cpu())
+            assert found.passed is passed, found
+            assert found.allowed is not None and 0 < found.allowed < 2 * error
+    assert steps == {5.0} and {float(each["step"]) for each in states} == {7.0}
+    assert {type(each["exp_avg"]).__name__ for each in states} == {"OptimState8bit", "Tensor"}
+    numerics.forget()
 
 
 # -- the door ----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 -- Grain: one row a warm point of a sweep and environment.
 -- Where a point stands under the measured roofs: FLOPs for each byte moved, and the FLOP/s and bytes/s that its work
 -- reaches while the host is never late. A step can go no faster than min(FLOP/s roof, intensity x bytes/s roof); the
--- memory whose roof counts is that of bounds (the L2 where it holds the working set and stays warm, else the DRAM).
+-- memory whose roof counts is that of bounds (the L2 where it holds the working set and stays warm, else the DRAM). Where
+-- its operations compute in several dtypes (autocast), the FLOP/s roof is all FLOPs over the sum of FLOPs / roof.
 -- Fusion: one kernel that touches every byte once and keeps today's share of the roofs; told only where the roofs
 -- explain more than half of the work. The overhead is taken as it is: what fewer launches save the host comes on top.
 CREATE VIEW roofline AS
@@ -10,11 +11,11 @@ WITH ceilings AS (
 ),
 facts AS (
     SELECT
-        b.*,
+        b.* EXCLUDE (flops_roof_per_s),
         b.device = 'cpu' AS is_cpu,
         md5(concat_ws(chr(31), b.environment_id, b.workload, b.dtype, coalesce(b.batch::VARCHAR, '-'), b.compile,
             b.dynamic, b.warmup, b.device, b.params)) AS series,
-        f.value_per_s AS flops_roof_per_s,
+        CASE WHEN b.flops > 0 THEN b.flops_roof_per_s ELSE f.value_per_s END AS flops_roof_per_s,
         d.value_per_s AS dram_roof_per_s,
         l.value_per_s AS l2_roof_per_s,
         CASE b.bytes_roof WHEN 'l2' THEN l.value_per_s WHEN 'dram' THEN d.value_per_s END AS bytes_roof_per_s,
@@ -65,10 +66,10 @@ told AS (
             WHEN work_us IS NULL THEN 'no time of its work was measured: ' || coalesce(reason, 'no reason is known')
             WHEN NOT has_work THEN 'its work is within the noise of the floor'
             WHEN roof IS NULL THEN 'no roof was measured for ' || CASE
-                WHEN flops > 0 AND flops_us IS NULL THEN dtype || ' FLOP/s' ELSE 'bytes/s' END || ' in this environment'
+                WHEN missing_dtypes IS NOT NULL THEN missing_dtypes || ' FLOP/s' ELSE 'bytes/s' END || ' in this environment'
             WHEN flops = 0 THEN 'it computes nothing: only its bytes/s have a roof'
         END AS unknown,
-        CASE WHEN roof = 'flops' THEN dtype || ' FLOP/s' ELSE upper(roof) || ' bytes/s' END AS roof_words
+        CASE WHEN roof = 'flops' THEN flops_dtypes || ' FLOP/s' ELSE upper(roof) || ' bytes/s' END AS roof_words
     FROM placed
 )
 SELECT
@@ -77,7 +78,7 @@ SELECT
     status, bound,
     flops, bytes, bytes_min, intensity, fused_intensity,
     wall_us, overhead_us, work_us, flops_per_s, bytes_per_s,
-    flops_roof_per_s, dram_roof_per_s, l2_roof_per_s, bytes_roof, roof, roof_share,
+    flops_dtypes, flops_roof_per_s, dram_roof_per_s, l2_roof_per_s, bytes_roof, roof, roof_share,
     fused_roof_us, fused_us, wall_us / fusion_gain AS fused_wall_us, fusion_gain,
     unknown AS reason,
     CASE
@@ -110,7 +111,9 @@ COMMENT ON COLUMN roofline.overhead_us IS 'Overhead of a step: issue_us, on the 
 COMMENT ON COLUMN roofline.work_us IS 'Work of a step: device_us, on the CPU wall_us - floor_us; microseconds.';
 COMMENT ON COLUMN roofline.flops_per_s IS 'flops over work_us: what the work reaches while the host is never late.';
 COMMENT ON COLUMN roofline.bytes_per_s IS 'bytes over work_us.';
-COMMENT ON COLUMN roofline.flops_roof_per_s IS 'Measured FLOP/s of the point''s dtype; NULL = none was measured.';
+COMMENT ON COLUMN roofline.flops_dtypes IS 'Dtypes in which its FLOPs are computed, joined by and; NULL = unknown.';
+COMMENT ON COLUMN roofline.flops_roof_per_s IS
+    'Measured FLOP/s of its dtype, of several all FLOPs over the sum of FLOPs / roof; NULL = one was not measured.';
 COMMENT ON COLUMN roofline.dram_roof_per_s IS 'Measured bytes/s of the device''s memory; NULL = none was measured.';
 COMMENT ON COLUMN roofline.l2_roof_per_s IS 'Measured bytes/s of the L2; NULL = none was measured.';
 COMMENT ON COLUMN roofline.bytes_roof IS 'Memory whose roof applies: l2 where it holds the working set, else dram.';

@@ -282,7 +282,7 @@ COMMENT ON COLUMN stg_runs.interpreter IS 'Path of the Python that measured the 
 COMMENT ON COLUMN stg_runs.sweep_order IS 'What decided the places in the sweep: given, or shuffled:SEED.';
 COMMENT ON COLUMN stg_runs.estimate_s IS 'Predicted seconds of a step (skipped points).';
 COMMENT ON COLUMN stg_runs.operations IS
-    'JSON list of the operations of a step: name, flops, bytes; NULL = no cost model.';
+    'JSON list of the operations of a step: name, flops, bytes, dtype where it is not the point''s; NULL = no cost model.';
 COMMENT ON COLUMN stg_runs.bytes_min IS 'Bytes that a step moves when everything is fused.';
 COMMENT ON COLUMN stg_runs.working_set_bytes IS 'Bytes that a step touches.';
 COMMENT ON COLUMN stg_runs.perturbation IS 'Host time of a profiled step / issue_us.';

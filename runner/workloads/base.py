@@ -35,11 +35,18 @@ in one."""
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of a step: its FLOPs, and the fewest bytes that it must move."""
+    """One operation of a step: its FLOPs, and the fewest bytes that it must move. dtype: in which it computes, an axis
+    value such as bf16; None = the point's."""
 
     name: str
     flops: int
     bytes: int
+    dtype: str | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """What the store holds of it; without a dtype where that is the point's."""
+        told = {"name": self.name, "flops": self.flops, "bytes": self.bytes}
+        return told if self.dtype is None else {**told, "dtype": self.dtype}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +72,17 @@ class Built:
 
 
 def predicted_step_s(operations: tuple[Operation, ...], dtype: str, roofs: Mapping[Any, float]) -> float | None:
-    """Seconds of a step by the roofs: sum over its operations of max(FLOPs/roof, bytes/roof); None without roofs."""
-    flops, memory = roofs.get(("flops", dtype)), roofs.get(("dram", None))
-    if flops is None or memory is None:
-        return None
-    return sum(max(each.flops / flops, each.bytes / memory) for each in operations)
+    """Seconds of a step by the roofs: sum over its operations of max(FLOPs/roof, bytes/roof); None without roofs.
+
+    dtype: the point's, for operations that have none of their own.
+    """
+    memory, total = roofs.get(("dram", None)), 0.0
+    for each in operations:
+        flops = roofs.get(("flops", each.dtype or dtype))
+        if flops is None or memory is None:
+            return None
+        total += max(each.flops / flops, each.bytes / memory)
+    return total
 
 
 def torch_dtype(name: str) -> torch.dtype:

@@ -12,8 +12,13 @@ section 1.1). Backward has two such products for each of forward's, one for the 
 of its weight, each as large; the first layer of the mlp needs none of its input. Attention has 2 products of 2 r t w
 FLOPs, and 5 in backward, which makes the scores once more (Dao et al., FlashAttention, arXiv 2205.14135, algorithm 4);
 it moves q, k, v and its result alone. Optimizers: see `_update_operations`. With checkpoint=true what backward needs
-of a layer is computed once more. Left out: casts, the loss's last sum, and the passes that torch.compile saves are
-those of bias gradients, residual sums and the loss alone.
+of a layer is computed once more. Left out: the loss's last sum, and the passes that torch.compile saves are those of
+bias gradients, residual sums, the loss and casts of activations alone.
+
+With autocast products, attention and GELU compute in its dtype, of c bytes; norms, residual sums, loss and optimizer in
+that of the weights (torch's lists of autocast's operators). Each cast is a pass of b + c bytes a value: of the weights
+of all products in forward and of their gradients in backward, of the input, and of what norms, residual sums and loss
+hand to products and get from them.
 """
 
 from __future__ import annotations
@@ -53,7 +58,8 @@ Step = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes of a step: examples, tokens of each, width of a token, layers; and bytes of a value."""
+    """The sizes of a step: examples, tokens of each, width of a token, layers; and bytes of a value, of weights (item)
+    and of what products read and write (low), which autocast makes another dtype."""
 
     model: str
     examples: int
@@ -61,13 +67,17 @@ class Shape:
     width: int
     layers: int
     item: int
+    low: int
+    autocast: str | None = None
 
     @classmethod
     def of(cls, point: Point) -> Shape:
         """The sizes of a point."""
         assert point.size is not None
-        own = dict(point.params)
-        return cls(own["model"], point.size, own["tokens"], own["width"], own["layers"], ITEM_BYTES[point.dtype])
+        own, item = dict(point.params), ITEM_BYTES[point.dtype]
+        low = item if own["autocast"] is None else ITEM_BYTES[own["autocast"]]
+        sizes = own["tokens"], own["width"], own["layers"]
+        return cls(own["model"], point.size, *sizes, item, low, own["autocast"])
 
     @property
     def rows(self) -> int:
@@ -86,6 +96,13 @@ class Shape:
         mlp = (square, self.width)
         block = (self.width, self.width, 3 * square, square, self.width, self.width, 4 * square, 4 * square)
         return (mlp if self.model == "mlp" else block) * self.layers
+
+    @property
+    def cast_weights(self) -> int:
+        """Weights that autocast casts: those of products, biases with them; none without it."""
+        if self.autocast is None:
+            return 0
+        return (self.width + 1 if self.model == "mlp" else 12 * self.width) * self.width * self.layers
 
 
 # -- the model and its step --------------------------------------------------------------------------------------------
@@ -182,6 +199,60 @@ def _adam8bit(parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
     return Adam8bit(parameters, lr=LEARNING_RATE, eps=EPSILON)
 
 
+class PlainAdam8bit:
+    """An Adam8bit, but for its step: the same formula plainly written, in float64 for weights of float64, else in fp32
+    as torchao has it. It begins with the values that the codes of the states stand for, and writes no states."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.optimizer, name)
+
+    def step(self) -> None:
+        """Move every weight by its gradient and states."""
+        (group,) = self.optimizer.param_groups
+        for weight in group["params"]:
+            _adam_update(weight, self.optimizer.state[weight], group["lr"], group["betas"], group["eps"])
+
+
+def _adam_update(
+    weight: torch.nn.Parameter,
+    state: Mapping[str, torch.Tensor],
+    rate: torch.Tensor,
+    betas: tuple[float, float],
+    eps: float,
+) -> None:
+    """Adam's update of one weight (Kingma and Ba, arXiv 1412.6980, algorithm 1), without decay. In fp32 the root of
+    1 - 0.999**t is 6e-6 off, since 0.999 is no number of fp32: that is part of what fp32 can do."""
+    import torch
+
+    dtype = torch.promote_types(weight.dtype, torch.float32)
+    assert weight.grad is not None
+    gradient, step = weight.grad.to(dtype), (state["step"] + 1).to(dtype)
+    mean = _values(state["exp_avg"]).to(dtype).lerp(gradient, 1 - betas[0]) / (1 - betas[0] ** step)
+    square = _values(state["exp_avg_sq"]).to(dtype).lerp(gradient.square(), 1 - betas[1])
+    root = square.sqrt() / (1 - betas[1] ** step).sqrt() + eps
+    with torch.no_grad():
+        weight.copy_(weight.to(dtype) - rate.to(dtype) * mean / root)
+
+
+def _values(state: torch.Tensor) -> torch.Tensor:
+    """What codes stand for; a small weight's state is what it is."""
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    return state.dequantize() if is_traceable_wrapper_subclass(state) else state
+
+
+def _with_plain_update(step: Step) -> Step:
+    """The step with the update written out in place of torchao's."""
+
+    def train_step(model: Any, optimizer: Any, *rest: Any) -> Any:
+        return step(model, PlainAdam8bit(optimizer), *rest)
+
+    return train_step
+
+
 def _loss_function(device: str, autocast: str | None) -> Step:
     """loss(model, x, target): the mean squared error, with the model under autocast where it is asked for."""
     import torch
@@ -229,51 +300,75 @@ def _step(loss_of: Step, set_to_none: bool) -> Step:
 def _product(shape: Shape, name: str, inner: int, outer: int, times: int) -> Operation:
     """`times` products of rows x inner with inner x outer."""
     moved = shape.rows * (inner + outer) + inner * outer
-    return Operation(name, 2 * shape.rows * inner * outer * times, moved * shape.item * times)
+    return Operation(name, 2 * shape.rows * inner * outer * times, moved * shape.low * times, shape.autocast)
 
 
-def _pass(shape: Shape, name: str, flops: int, moved: float, times: int) -> Operation:
-    """`times` passes with so many FLOPs and values moved for each of rows x width values."""
+def _pass(shape: Shape, name: str, flops: int, moved: int, times: int, dtype: str | None = None) -> Operation:
+    """`times` passes with so many FLOPs and bytes moved for each of rows x width values."""
     values = shape.rows * shape.width * times
-    return Operation(name, flops * values, round(moved * values) * shape.item)
+    return Operation(name, flops * values, moved * values, dtype)
+
+
+def _weight_casts(shape: Shape, name: str) -> list[Operation]:
+    """One pass over the weights of products, or their gradients, from one dtype to the other."""
+    moved = (shape.item + shape.low) * shape.cast_weights
+    return [Operation(name, 0, moved)] if shape.autocast else []
 
 
 def _mlp_operations(shape: Shape, checkpoint: bool, compiled: bool) -> list[Operation]:
-    layers, width = shape.layers, shape.width
-    again = [_product(shape, "linear again", width, width, layers)] if checkpoint else []
+    layers, width, low, lower = shape.layers, shape.width, shape.low, shape.autocast
+    cast = shape.item + low
+
+    def forward(word: str) -> list[Operation]:
+        casts = [_pass(shape, f"input cast{word}", 0, cast, 1), *_weight_casts(shape, f"weights cast{word}")]
+        return [*(casts if lower else []), _product(shape, f"linear{word}", width, width, layers)]
+
     return [
-        _product(shape, "linear", width, width, layers),
-        _pass(shape, "gelu", 1, 2, layers),
-        *again,
-        _pass(shape, "gelu backward", 2, 3, layers),
+        *forward(""),
+        _pass(shape, "gelu", 1, 2 * low, layers, lower),
+        *([_pass(shape, "result and its gradient cast", 0, cast, 2)] if lower and not compiled else []),
+        *(forward(" again") if checkpoint else []),
+        _pass(shape, "gelu backward", 2, 3 * low, layers, lower),
         _product(shape, "linear backward", width, width, 2 * layers - 1),
-        _pass(shape, "bias backward", 1, 0 if compiled else 1, layers),
+        _pass(shape, "bias backward", 1, 0 if compiled else low, layers, lower),
+        *_weight_casts(shape, "gradients cast"),
     ]
 
 
 def _transformer_operations(shape: Shape, checkpoint: bool, compiled: bool) -> list[Operation]:
+    """Compiled, a norm writes what the product behind it reads, and reads what that one's backward wrote."""
     layers, width, tokens = shape.layers, shape.width, shape.tokens
-    sums = 0 if compiled else 3
+    item, low, lower = shape.item, shape.low, shape.autocast
+    normed = low if compiled else item
     matrices = {"qkv": (width, 3 * width), "out": (width, width), "up": (width, 4 * width), "down": (4 * width, width)}
+
+    def cast(name: str, moved_compiled: int) -> list[Operation]:
+        moved = moved_compiled if compiled else item + low
+        return [_pass(shape, name, 0, moved, 2 * layers)] if lower else []
 
     def forward(word: str, but: str | None = None) -> list[Operation]:
         return [
-            _pass(shape, f"norm{word}", 5, 2, 2 * layers),
+            *_weight_casts(shape, f"weights cast{word}"),
+            _pass(shape, f"norm{word}", 5, item + normed, 2 * layers),
+            *cast(f"norm cast{word}", 0),
             *(_product(shape, name + word, *ends, layers) for name, ends in matrices.items() if name != but),
-            _pass(shape, f"attention{word}", 4 * tokens, 4, layers),
-            _pass(shape, f"gelu{word}", 4, 8, layers),
-            _pass(shape, f"residual{word}", 1, sums, layers if but else 2 * layers),
+            _pass(shape, f"attention{word}", 4 * tokens, 4 * low, layers, lower),
+            _pass(shape, f"gelu{word}", 4, 8 * low, layers, lower),
+            _pass(shape, f"residual{word}", 1, 0 if compiled else 2 * item + low, layers if but else 2 * layers),
         ]
 
     return [
         *forward(""),
         *(forward(" again", but="down") if checkpoint else []),
+        *cast("residual gradient cast", low),
         *(_product(shape, f"{name} backward", *ends, 2 * layers) for name, ends in matrices.items()),
-        _pass(shape, "attention backward", 10 * tokens, 8, layers),
-        _pass(shape, "qkv gradients joined", 0, 6, layers),
-        _pass(shape, "gelu backward", 8, 12, layers),
-        _pass(shape, "norm backward", 8, 3, 2 * layers),
-        _pass(shape, "residual backward", 1, sums, 2 * layers),
+        _pass(shape, "attention backward", 10 * tokens, 8 * low, layers, lower),
+        _pass(shape, "qkv gradients joined", 0, 6 * low, layers),
+        _pass(shape, "gelu backward", 8, 12 * low, layers, lower),
+        *cast("norm gradient cast", 0),
+        _pass(shape, "norm backward", 8, 2 * item + normed, 2 * layers),
+        _pass(shape, "residual backward", 1, 0 if compiled else 3 * item, 2 * layers),
+        *_weight_casts(shape, "gradients cast"),
     ]
 
 
@@ -299,6 +394,13 @@ def _update_operations(name: str, impl: str, weights: int, item: int) -> list[Op
     return [Operation(f"{name} {each}", flops * weights, moved * item * weights) for each, flops, moved in passes]
 
 
+def _unscaling_operations(weights: int, item: int, fused: bool) -> list[Operation]:
+    """A GradScaler reads and writes each gradient, also where it only looks for one that has overflown; a fused
+    optimizer then scales it back and writes it once more (torch/amp/grad_scaler.py)."""
+    unscale = Operation("unscale gradients", weights, 2 * weights * item)
+    return [unscale, Operation("unscaled gradients written", weights, weights * item)] if fused else [unscale]
+
+
 def _zeroing_operations(weights: int, item: int) -> list[Operation]:
     """Gradients that stay are filled with zeros and then added to; those that are dropped cost nothing."""
     return [
@@ -316,13 +418,22 @@ def kept_bytes(shape: Shape, checkpoint: bool) -> int:
     the attention's result, the sum behind it, 4 + 4 round GELU, the block's result), mean and deviation of two norms
     and a logarithm for each row and head, of 4 bytes each. With checkpoint the layer's result alone. The loss is one
     number in a storage of r w values: torch's mean keeps that of the squares.
+
+    With autocast all of these are of its dtype but for the sums and results of blocks, the last result of the mlp (cast
+    for the loss) and the loss; and kept are the mlp's cast input and the cast weights through which gradients pass,
+    those of the mlp's first layer not among them.
     """
-    row = shape.rows * shape.width * shape.item
-    if checkpoint:
-        return row * (shape.layers + 1)
+    row, low = shape.rows * shape.width * shape.item, shape.rows * shape.width * shape.low
+    layers, cast = shape.layers, shape.autocast is not None
     if shape.model == "mlp":
-        return row * (2 * shape.layers + 1)
-    return row * (16 * shape.layers + 1) + 4 * shape.rows * (4 + shape.heads) * shape.layers
+        if checkpoint:
+            return low * (layers - 1) + 2 * row
+        weights = shape.width**2 * (layers - 1) * shape.low
+        return low * (2 * layers - 1) + 2 * row + (low + weights if cast else 0)
+    if checkpoint:
+        return row * (layers + 1)
+    weights = shape.cast_weights * shape.low
+    return low * 14 * layers + row * (2 * layers + 1) + weights + 4 * shape.rows * (4 + shape.heads) * layers
 
 
 def state_bytes(name: str, weights: tuple[int, ...], item: int) -> int:
@@ -394,6 +505,11 @@ class TrainStep(Workload):
             _step(loss_of, own["set_to_none"]),
         )  # fmt: skip
 
+    def reference(self, point: Point, built: Built) -> Step:
+        """The eager step, with adam8bit written out: torchao computes in fp32 whatever it is given, so that its own
+        step gives no truth. The states are what the step begins with; how they are rounded behind it is not asked."""
+        return _with_plain_update(built.eager) if dict(point.params)["optimizer"] == "adam8bit" else built.eager
+
     def at_floor(self, point: Point) -> Point | None:
         """One example of one token two numbers wide: as many layers and weights, hence as many calls.
 
@@ -406,17 +522,17 @@ class TrainStep(Workload):
         return replace(point, size=self.floor_size, params=small)
 
     def cost(self, point: Point) -> Cost | None:
-        """Forward, backward and update; None under autocast, whose products have another dtype than the point's."""
+        """Forward, backward and update, each operation in the dtype that autocast gives it."""
         own, shape = dict(point.params), Shape.of(point)
-        if own["autocast"] is not None:
-            return None
         weights, compiled = sum(shape.weights), point.compile is not False
         layers = _mlp_operations if shape.model == "mlp" else _transformer_operations
+        item = shape.item
         operations = [
             *([] if own["set_to_none"] else _zeroing_operations(weights, shape.item)),
             *layers(shape, own["checkpoint"], compiled),
-            _pass(shape, "loss", 3, 2, 1),
-            _pass(shape, "loss backward", 2, 1 if compiled else 3, 1),
+            _pass(shape, "loss", 3, 2 * item, 1),
+            _pass(shape, "loss backward", 2, item if compiled else 3 * item, 1),
+            *(_unscaling_operations(weights, item, own["impl"] == "fused") if own["scaler"] else []),
             *_update_operations(own["optimizer"], own["impl"], weights, shape.item),
         ]
         data = 2 * shape.rows * shape.width * shape.item
@@ -426,22 +542,18 @@ class TrainStep(Workload):
         return Cost(tuple(operations), once, data + 2 * weights * shape.item + states + kept)
 
     def predicted(self, point: Point) -> dict[str, Any]:
-        """What the step holds by arithmetic, and would hold with a cure (facts.train); bytes, none of them measured.
-
-        Activations are not known under autocast, which keeps some in one dtype and some in another.
-        """
+        """What the step holds by arithmetic, and would hold with a cure (facts.train); bytes, none of them measured."""
         own, shape = dict(point.params), Shape.of(point)
         plain = own["optimizer"] if own["optimizer"] != "adam8bit" else "adam"
         states = state_bytes(plain, shape.weights, shape.item)
         eight_bit = state_bytes("adam8bit", shape.weights, shape.item) if STATES[plain] == 2 else None
-        known = own["autocast"] is None
         return {
             "weights": sum(shape.weights),
             "optimizer_state_bytes_predicted": states,
             "optimizer_state_bytes_8bit_predicted": eight_bit,
             "optimizer_state_bytes_sharded_predicted": {str(each): -(-states // each) for each in RANKS},
-            "activation_bytes_predicted": kept_bytes(shape, False) if known else None,
-            "activation_bytes_checkpointed_predicted": kept_bytes(shape, True) if known else None,
+            "activation_bytes_predicted": kept_bytes(shape, False),
+            "activation_bytes_checkpointed_predicted": kept_bytes(shape, True),
         }
 
     def refusal(self, point: Point) -> str | None:
