@@ -103,6 +103,13 @@ KINDS: dict[str, Kind] = {
             f"Time with inputs copied into a CUDA graph over that with inputs that stay in place. {_SIDES}",
             TIMES,
         ),
+        Kind(
+            "setting",
+            "One way to the same result against another",
+            f"Time with the plainer setting of the workload over that with the other. {_SIDES} What it costs or saves "
+            "of memory stands in view pairs, and in the cures on the page of a point.",
+            TIMES,
+        ),
     )
 }
 
@@ -161,7 +168,7 @@ _SAID = {"compile": ("compile", "dynamic", "static_inputs"), "environment": ()}
 
 def _shared(row: Row, kind: str) -> Row:
     """What both sides of a pair have in common, in the columns of a point. (A schedule tells no pairs apart.)"""
-    said = _SAID.get(kind, (kind,))
+    said = (row["a"].partition("=")[0],) if kind == "setting" else _SAID.get(kind, (kind,))
     params = {key: value for key, value in theme.json_params(row).items() if key not in (*said, "schedule")}
     return {**row, **{name: None for name in said if name in row}, "params": json.dumps(params)}
 

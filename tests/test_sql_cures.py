@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from given import write_store
 
-from analysis.store import add, open_store
+from analysis.store import SQL, add, connect, open_store
 
 Row = dict[str, Any]
 
@@ -198,3 +198,133 @@ def test_a_failed_point_has_no_cures(tmp_path: Path) -> None:
     failed = {"status": "oom", "reason": "CUDA out of memory", "compile": "true"}
     assert cures(tmp_path / "a", failed) == {}
     assert "compile" not in cures(tmp_path / "b", host_bound(20), failed)
+
+
+# -- ways to the same result -------------------------------------------------------------------------------------------
+
+TRAIN = {"optimizer": "adamw", "impl": "loop", "checkpoint": False, "autocast": None, "width": 64}
+WORK = {
+    "bias", "causal", "context", "factor", "features", "head_dim", "heads", "hidden", "how", "kind", "layers", "model",
+    "op", "ops", "overrides", "pattern", "reads", "scaler", "shapes", "spread", "target", "tokens", "width",
+}  # fmt: skip
+"""Settings of workloads that change the work, or guard its result."""
+
+
+def train(wall_us: Any = 20, facts: Row | None = None, **params: Any) -> Row:
+    """An overhead-bound training step with these settings."""
+    given = host_bound(wall_us, workload="train_step", params={**TRAIN, **params})
+    return given | {"facts": facts or {}}
+
+
+def holding(other: int = 0, **holders: int) -> Row:
+    """Facts of a step whose holders at its peak have so many MiB; other: libraries' workspaces."""
+    held = {name: mib * 2**20 for name, mib in {"other": other, **holders}.items()}
+    peak = {"phase": "step", "parent": None, "order": 0, "peak_bytes": sum(held.values()), "holders_at_peak": held}
+    return {"phase_memory": [peak]}
+
+
+def test_another_way_to_the_same_result_is_measured(tmp_path: Path) -> None:
+    """fused in place of loop: the ratio with its interval, and the sentence names both."""
+    row = cures(tmp_path, train((30, 29, 31)), train((20, 19, 21), impl="fused"))["impl=fused"]
+    assert (row["setting"], row["value"], row["basis"], row["gain"]) == ("impl", "fused", "measured", 1.5)
+    assert (row["gain_low"], row["gain_high"]) == pytest.approx((29 / 21, 31 / 19))
+    assert "impl=fused takes 20.0 us a step instead of 30.0 us with impl=loop, 1.50 times less (1.38" in row["sentence"]
+    assert row["command"] is None and row["other_point_id"].startswith("train_step")
+
+
+@pytest.mark.parametrize(
+    "more", [{"width": 128}, {"optimizer": "sgd"}, {"scaler": True}, {"impl": "fused", "checkpoint": True}]
+)
+def test_other_work_is_no_way_to_the_same_result(tmp_path: Path, more: Row) -> None:
+    """Nor are two settings at once, which measure neither."""
+    assert not [cure for cure in cures(tmp_path, train(30), train(20, **more)) if "=" in cure]
+
+
+def test_a_way_that_is_less_exact_leads_there_alone(tmp_path: Path) -> None:
+    """autocast and 8-bit states are cures that cost exactness; to leave them is none, and AdamW is no Adam."""
+    found = cures(tmp_path / "a", train(30), train(20, autocast="bf16"))
+    assert found["autocast=bf16"]["gain"] == 1.5
+    assert found["autocast=bf16"]["sentence"].endswith("its results are less exact.")
+    assert "autocast=null" not in cures(tmp_path / "b", train(30, autocast="bf16"), train(20))
+    eight_bit = train(20, optimizer="adam8bit")
+    found = cures(tmp_path / "c", train(30, optimizer="adam"), eight_bit)
+    assert "what it saves of memory was not recorded; its results are less" in found["optimizer=adam8bit"]["sentence"]
+    assert "optimizer=adam8bit" not in cures(tmp_path / "d", train(30), eight_bit)
+
+
+def test_the_ways_of_somebodys_own_function(tmp_path: Path) -> None:
+    """A keyword named impl or backend is one, whatever its values; what else it is called with may be the work."""
+    own = {"workload": "custom"}
+    found = cures(
+        tmp_path,
+        host_bound(30, params={"impl": "torch", "pool": 2}, **own),
+        host_bound(10, params={"impl": "mine", "pool": 2}, **own),
+        host_bound(20, params={"impl": "torch", "pool": 4}, **own),
+    )
+    assert found["impl=mine"]["gain"] == 3 and not [cure for cure in found if cure.startswith("pool")]
+
+
+def test_a_cure_of_memory_says_what_it_saves_before_what_it_costs(tmp_path: Path) -> None:
+    """Peaks without libraries' workspaces, and the holder that fell most; the way back says both as well."""
+    plain = train((20, 19, 21), holding(other=64, parameters=100, activations=300))
+    checkpointed = train((40, 38, 42), holding(other=32, parameters=100, activations=60), checkpoint=True)
+    row = cures(tmp_path / "a", plain, checkpointed)["checkpoint=true"]
+    assert (row["gain"], row["memory_gain"]) == (0.5, 2.5)
+    assert (row["peak_bytes"], row["then_peak_bytes"]) == (400 * 2**20, 160 * 2**20)
+    assert row["sentence"] == (
+        "Measured, a cure of memory: with checkpoint=true it holds 160 MiB at its peak instead of 400 MiB, 2.50 times "
+        "less (activations 60.0 MiB instead of 300 MiB); it takes 40.0 us a step instead of 20.0 us with "
+        "checkpoint=false, 2.00 times as long (1.81 to 2.21)."
+    )
+    back = cures(tmp_path / "b", checkpointed, plain)["checkpoint=false"]
+    assert back["gain"] == 2 and back["memory_gain"] == 0.4
+    assert "it holds 400 MiB at its peak instead of 160 MiB, 2.50 times as much (activations" in back["sentence"]
+
+
+def test_a_checkpoint_that_saves_nothing_says_so(tmp_path: Path) -> None:
+    """It costs time alone, and workspaces that come and go are no saving."""
+    less = train((40, 38, 42), holding(parameters=100), checkpoint=True)
+    row = cures(tmp_path, train((20, 19, 21), holding(other=64, parameters=101)), less)["checkpoint=true"]
+    assert "worse: 2.00 times as long" in row["sentence"]
+    assert row["sentence"].endswith("its peak stays, 100 MiB.")
+
+
+def test_memory_that_nobody_watched_is_the_allocators(tmp_path: Path) -> None:
+    """Of eager points; that of a compiled one is the compiler's as well, and a batch is not to be compared."""
+    naive, fused = {"params": {"impl": "naive"}}, {"params": {"impl": "sdpa"}}
+    large, small = ({"facts": {"peak_bytes": mib * 2**20}} for mib in (90, 30))
+    row = cures(tmp_path / "a", host_bound(20, **naive, **large), host_bound(10, **fused, **small))["impl=sdpa"]
+    assert row["memory_gain"] == 3
+    assert row["sentence"].endswith("the allocator's peak is 30.0 MiB instead of 90.0 MiB, 3.00 times less.")
+    found = cures(
+        tmp_path / "b", host_bound(20, **large), host_bound(10, **COMPILED, **small), host_bound(batch=2, **small)
+    )
+    assert found["compile"]["memory_gain"] is found["larger batch"]["memory_gain"] is None
+
+
+def test_what_ran_out_of_memory_is_cured_by_what_runs(tmp_path: Path) -> None:
+    """There is no time to compare with, and nothing is predicted of it; the fastest that runs comes first."""
+    failed = train(None, checkpoint=False) | {"status": "oom", "reason": "CUDA out of memory"}
+    found = cures(tmp_path, failed, train(40, checkpoint=True), train(30, autocast="bf16"))
+    assert list(found) == ["autocast=bf16", "checkpoint=true"]
+    row = found["checkpoint=true"]
+    assert (row["gain"], row["then_wall_us"], row["basis"]) == (None, 40, "measured")
+    assert row["sentence"] == "Measured: checkpoint=true runs, a step in 40.0 us; this point ran out of memory."
+
+
+def test_a_way_that_makes_a_graph_possible_says_so(tmp_path: Path) -> None:
+    """That is what capturable=true is for: it gains nothing by itself."""
+    capturable = train(21, capturable=True) | {"replay_us": 4}
+    row = cures(tmp_path, train(20, capturable=False), capturable)["capturable=true"]
+    assert "it can be replayed as a CUDA graph, in 4.00 us a step" in row["sentence"]
+
+
+def test_every_setting_of_a_workload_is_a_way_or_the_work() -> None:
+    """Who adds a setting says which: here, or in _ways of the macros."""
+    files = (Path(__file__).parents[1] / "conf" / "workload").glob("*.yaml")
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    settings = {line.partition(":")[0] for line in lines if ":" in line and line[0].isalpha()} - {"name"}
+    connection = connect()
+    connection.execute((SQL / "_macros.sql").read_text(encoding="utf-8"))
+    ways = {row[0] for row in connection.execute("SELECT w.setting FROM (SELECT unnest(_ways()) AS w)").fetchall()}
+    assert settings - WORK == ways and not ways & WORK

@@ -171,6 +171,47 @@ def test_static_inputs_and_dynamic_shapes_are_pairs_of_compiled_points(tmp_path:
     assert len(found) == 5
 
 
+def test_ways_to_the_same_result_are_pairs(tmp_path: Path) -> None:
+    """The plainer way comes first, whichever was measured first; sizes share a series, and work tells points apart."""
+    ways = [
+        step(wall_us, workload="train_step", size=size, params={"impl": impl, "width": 64})
+        for size in (64, 128)
+        for wall_us, impl in ((20, "fused"), (40, "loop"))
+    ]
+    rows = pairs(tmp_path, *ways, step(10, workload="train_step", params={"impl": "fused", "width": 128}))
+    walls = [row for row in rows if row["quantity"] == "wall"]
+    assert {(row["kind"], row["a"], row["b"], row["ratio"]) for row in walls} == {
+        ("setting", "impl=loop", "impl=fused", 2)
+    }
+    assert len(walls) == 2 and len({row["series"] for row in walls}) == 1
+    assert walls[0]["sentence"].startswith(
+        "A step takes 40.0 us with impl=loop and 20.0 us with impl=fused: 2.00 times less"
+    )
+
+
+def test_values_that_nobody_knows_are_pairs_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """Of somebody's own function: a known value is the plainer one."""
+    rows = pairs(tmp_path, *(step(workload="custom", params={"impl": each}) for each in ("mine", "yours", "naive")))
+    sides = {(row["a"], row["b"]) for row in rows}
+    assert sides == {("impl=naive", "impl=mine"), ("impl=naive", "impl=yours"), ("impl=mine", "impl=yours")}
+
+
+def test_peak_memory_is_what_the_steps_hold_where_both_were_watched(tmp_path: Path) -> None:
+    """Libraries' workspaces are left out; else the allocator's peaks are compared."""
+
+    def watched(checkpoint: bool, activations: int) -> Row:
+        held = {"other": 50, "activations": activations}
+        phase = {"phase": "step", "parent": None, "order": 0, "peak_bytes": 50 + activations, "holders_at_peak": held}
+        facts = {"phase_memory": [phase], "memory": {"allocated_peak_bytes": 1000}}
+        return step(workload="train_step", params={"checkpoint": checkpoint}, facts=facts)
+
+    (row,) = [row for row in pairs(tmp_path / "a", watched(False, 300), watched(True, 100)) if row["unit"] == "bytes"]
+    assert (row["a"], row["a_value"], row["b_value"], row["ratio"]) == ("checkpoint=false", 300, 100, 3)
+    half = watched(True, 100) | {"facts": {"memory": {"allocated_peak_bytes": 500}}}
+    (row,) = [row for row in pairs(tmp_path / "b", watched(False, 300), half) if row["unit"] == "bytes"]
+    assert (row["a_value"], row["b_value"]) == (1000, 500)
+
+
 def test_a_side_that_failed_is_a_row_with_its_reason(tmp_path: Path) -> None:
     """The pair is there, without a ratio."""
     failed = {"compile": "true", "status": "oom", "reason": "out of memory"}
@@ -199,7 +240,7 @@ def test_sizes_of_one_comparison_share_a_series(tmp_path: Path) -> None:
     """Two sizes of eager against compiled; number formats are another series."""
     runs = [step(size=size, compile=mode) for size in (64, 128) for mode in ("false", "true")]
     rows = pairs(tmp_path, *runs, step(dtype="bf16"))
-    series = {row["kind"]: set() for row in rows}
+    series: dict[str, set[str]] = {row["kind"]: set() for row in rows}
     for row in rows:
         series[row["kind"]].add(row["series"])
     assert len(series["compile"]) == 1 and series["compile"].isdisjoint(series["dtype"])

@@ -108,7 +108,7 @@ VIEWS = {
     "cures": View(
         "point",
         "environment_id, axes, point_id, rank",
-        "axes AS point, cure, basis, gain, issue_gain, sentence",
+        "axes AS point, cure, basis, gain, issue_gain, memory_gain, sentence",
         f"size=64 dtype=bf16 compile=false {H200}",
     ),
     "host_tax": View(

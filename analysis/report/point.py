@@ -58,7 +58,7 @@ ORDER BY run_id, depth > 0, "order", at_peak_bytes DESC
 """
 MEMORY_SUMS = "FROM stg_memory WHERE run_id IN (FROM point_runs)"
 CURES = """
-SELECT r.run_id, c.cure, c.basis, c.gain, c.gain_low, c.gain_high, c.sentence, c.command
+SELECT r.run_id, c.cure, c.basis, c.gain, c.gain_low, c.gain_high, c.memory_gain, c.sentence, c.command
 FROM cures AS c
 JOIN stg_runs AS r USING (point_id, environment_id)
 WHERE r.run_id IN (FROM point_runs)

@@ -39,7 +39,7 @@ FROM findings
 WHERE run_id = {run}
 ORDER BY list_position(['misleads', 'costs', 'explains'], severity), gain DESC NULLS LAST""",
     "cures": """
-SELECT cure, basis, gain, gain_low, gain_high, sentence, command
+SELECT cure, basis, gain, gain_low, gain_high, memory_gain, sentence, command
 FROM cures
 WHERE point_id = {point} AND environment_id IS NOT DISTINCT FROM {environment}
 ORDER BY "rank\"""",

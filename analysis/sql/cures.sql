@@ -1,8 +1,13 @@
 -- Grain: one row a point and cure.
 -- What the same work gains under another setting in the same environment: measured where the store holds it, else
 -- predicted by the step law, with the command that would measure it. Of several larger batches the best one stands. A
--- prediction is an upper limit: below 1.05 it is left out, and where the step waits for the device inside (serialized) or
--- is not decided, only what ends that is predicted. A cold point has one cure, to warm up.
+-- prediction is an upper limit: below 1.05 it is left out, and where the step waits for the device inside (serialized)
+-- or is not decided, only what ends that is predicted. A cold point has one cure, to warm up.
+-- Settings of a workload that are ways to the same result (_ways: impl, backend, cache, checkpoint, ...) are measured
+-- alone: nothing predicts what they do.
+-- A cure may be one of memory: peaks are compared by what the steps hold themselves where both were watched, else
+-- between eager points by the allocator's (of a compiled one that holds compilation too). What ran out of memory is
+-- cured by what runs.
 CREATE MACRO _reach(low, high) AS coalesce(' (' || _number(low) || ' to ' || _number(high) || ')', '');
 
 CREATE VIEW cures AS
@@ -10,6 +15,10 @@ WITH facts AS (
     SELECT
         b.* EXCLUDE (flops, bytes, gain, sentence, reason),
         p.first_call_us,
+        b.status = 'oom' AS is_oom,
+        CASE WHEN b.compile = 'false' THEN p.peak_bytes END AS allocator_bytes,
+        _own_bytes(h.peak_bytes, h.holders_at_peak) AS own_bytes,
+        h.holders_at_peak AS held,
         p.cudagraph_copies,
         p.cudagraph_copied_bytes,
         regexp_matches(p.operations, 'matmul|addmm') AS has_product,
@@ -28,7 +37,9 @@ WITH facts AS (
             WHEN is_full_addmm THEN '{"schedule": null, "static_inputs": null, "l2": null, "bias": null}'
             ELSE '{"schedule": null, "static_inputs": null, "l2": null}'
         END)) AS others,
-        CASE b.compile WHEN 'false' THEN 'eager' WHEN 'true' THEN 'compile' WHEN 'default' THEN 'compile' ELSE b.compile END
+        CASE b.compile
+            WHEN 'false' THEN 'eager' WHEN 'true' THEN 'compile' WHEN 'default' THEN 'compile' ELSE b.compile
+        END
             || CASE WHEN b.compile <> 'false' AND b.dynamic <> 'false' THEN ' dynamic=' || b.dynamic ELSE '' END
             || CASE WHEN is_static THEN ' static_inputs' ELSE '' END AS way,
         concat_ws(' ', b.workload, 'size=' || b.size, b.dtype, 'batch=' || b.batch,
@@ -48,20 +59,46 @@ WITH facts AS (
     JOIN points AS p
         ON p.point_id IS NOT DISTINCT FROM b.point_id AND p.environment_id IS NOT DISTINCT FROM b.environment_id
     LEFT JOIN _roof_times AS t ON t.point_id = b.point_id AND t.environment_id = b.environment_id
-    WHERE b.status = 'ok' AND b.workload <> 'noop' AND coalesce(p.source, 'sweep') <> 'import'
+    LEFT JOIN _phase_memory AS h ON h.run_id = b.run_id AND len(h.path) = 0
+    WHERE (b.status = 'ok' OR is_oom AND b.warmup <> 'false') AND b.workload <> 'noop'
+        AND coalesce(p.source, 'sweep') <> 'import'
+),
+ways AS ( -- the ways to the same result that the further axes choose, and what else they say, once for each set of them
+    SELECT
+        workload, params, w.setting, w.is_exact,
+        _chosen(params, w.setting) AS chosen,
+        list_position(w.choices, chosen) AS plainness,
+        _canonical(json_merge_patch(json_merge_patch(params, json_object(w.setting, NULL)),
+            '{"schedule": null, "static_inputs": null, "l2": null}')) AS others
+    FROM (SELECT DISTINCT workload, params FROM facts)
+    CROSS JOIN (SELECT unnest(_ways()) AS w)
+    WHERE _is_way(w, workload, params)
+),
+varied AS (
+    SELECT *, false AS is_way, unnest(['compile', 'batch', 'dtype', 'l2', 'workload', 'warmup']) AS setting
+    FROM facts
+    UNION ALL BY NAME
+    SELECT f.* REPLACE (w.others AS others), true AS is_way, w.setting, w.chosen, w.plainness, w.is_exact
+    FROM facts AS f
+    JOIN ways AS w USING (workload, params)
 ),
 settings AS (
     SELECT
         *,
-        CASE setting
-            WHEN 'compile' THEN way WHEN 'batch' THEN items::VARCHAR WHEN 'dtype' THEN dtype WHEN 'l2' THEN l2
-            WHEN 'workload' THEN workload ELSE warmup
+        CASE
+            WHEN is_way THEN chosen
+            WHEN setting = 'compile' THEN way
+            WHEN setting = 'batch' THEN items::VARCHAR
+            WHEN setting = 'dtype' THEN dtype
+            WHEN setting = 'l2' THEN l2
+            WHEN setting = 'workload' THEN workload
+            ELSE warmup
         END AS "value",
         concat_ws(chr(31), environment_id, setting, task, coalesce(size::VARCHAR, ''), device, others,
             CASE WHEN setting <> 'compile' THEN way END, CASE WHEN setting <> 'batch' THEN items::VARCHAR END,
             CASE WHEN setting <> 'dtype' THEN dtype END, CASE WHEN setting <> 'l2' THEN l2 END,
             CASE WHEN setting <> 'workload' THEN workload END, CASE WHEN setting <> 'warmup' THEN warmup END) AS alike
-    FROM (SELECT *, unnest(['compile', 'batch', 'dtype', 'l2', 'workload', 'warmup']) AS setting FROM facts)
+    FROM varied
 ),
 pairs AS (
     SELECT
@@ -69,7 +106,13 @@ pairs AS (
         m."value" AS then_value, m.way AS then_way, m.workload AS then_workload, m.point_id AS other_point_id,
         m.items AS then_items, m.exactness AS then_exactness, m.overhead_us AS then_overhead_us,
         m.wall_us AS then_wall_us, m.wall_us_low AS then_wall_us_low, m.wall_us_high AS then_wall_us_high,
-        m.issue_us AS then_issue_us, m.issue_us_low AS then_issue_us_low, m.issue_us_high AS then_issue_us_high
+        m.issue_us AS then_issue_us, m.issue_us_low AS then_issue_us_low, m.issue_us_high AS then_issue_us_high,
+        n.own_bytes IS NOT NULL AND m.own_bytes IS NOT NULL AS is_watched,
+        CASE WHEN n.setting NOT IN ('batch', 'warmup')
+            THEN CASE WHEN is_watched THEN n.own_bytes ELSE n.allocator_bytes END END AS peak_bytes,
+        CASE WHEN n.setting NOT IN ('batch', 'warmup')
+            THEN CASE WHEN is_watched THEN m.own_bytes ELSE m.allocator_bytes END END AS then_peak_bytes,
+        m.held AS then_held, m.replay_us AS then_replay_us
     FROM settings AS n
     JOIN settings AS m ON n.alike = m.alike
     WHERE n.point_id <> m.point_id AND n."value" <> m."value" AND m.wall_us IS NOT NULL
@@ -78,11 +121,12 @@ pairs AS (
             WHEN 'batch' THEN m.items > n.items
             WHEN 'dtype' THEN m.exactness <= n.exactness
             WHEN 'l2' THEN n.l2 = 'cold'
-            ELSE true
+            ELSE NOT n.is_way OR n.is_exact OR n.plainness = 1
         END
     -- the profiler's schedule changes no times: of points alike but for it, the one with this point's own
     QUALIFY row_number() OVER (
-        PARTITION BY n.point_id, n.environment_id, n.setting, m."value" ORDER BY n.schedule = m.schedule DESC, m.run_id DESC
+        PARTITION BY n.point_id, n.environment_id, n.setting, m."value"
+        ORDER BY n.schedule = m.schedule DESC, m.run_id DESC
     ) = 1
 ),
 changes AS ( -- what a change usually does to the overhead of a step
@@ -97,14 +141,16 @@ changes AS ( -- what a change usually does to the overhead of a step
 measured AS (
     SELECT
         *,
-        CASE setting
-            WHEN 'compile' THEN then_way
-            WHEN 'batch' THEN 'larger batch'
-            WHEN 'dtype' THEN then_value
-            WHEN 'l2' THEN 'inputs in the L2'
-            WHEN 'workload' THEN then_workload
+        CASE
+            WHEN is_way THEN setting || '=' || then_value
+            WHEN setting = 'compile' THEN then_way
+            WHEN setting = 'batch' THEN 'larger batch'
+            WHEN setting = 'dtype' THEN then_value
+            WHEN setting = 'l2' THEN 'inputs in the L2'
+            WHEN setting = 'workload' THEN then_workload
             ELSE 'warm up'
         END AS cure,
+        peak_bytes / nullif(then_peak_bytes, 0) AS memory_gain,
         CASE WHEN is_cold THEN first_call_us ELSE wall_us END AS now_us,
         then_items / items AS factor,
         factor * now_us / then_wall_us AS gain,
@@ -115,7 +161,8 @@ measured AS (
         factor * issue_us_high / then_issue_us_low AS issue_gain_high
     FROM pairs
     QUALIFY setting NOT IN ('batch', 'warmup') OR row_number() OVER (
-        PARTITION BY point_id, environment_id, setting ORDER BY setting = 'warmup' AND then_value = 'true' DESC, gain DESC
+        PARTITION BY point_id, environment_id, setting
+        ORDER BY setting = 'warmup' AND then_value = 'true' DESC, gain DESC
     ) = 1
     UNION ALL BY NAME
     SELECT
@@ -194,7 +241,9 @@ predicted AS (
             ELSE greatest(spent_us, work_us, coalesce(8 * roof_us, 0))
         END AS then_wall_us,
         'the overhead stays, and the work of 8 times the items takes ' || CASE
-            WHEN 8 * roof_us > work_us THEN 'no longer than the roofs make it' ELSE 'no longer than that of one' END AS rests
+            WHEN 8 * roof_us > work_us THEN 'no longer than the roofs make it'
+            ELSE 'no longer than that of one'
+        END AS rests
     FROM facts
     WHERE NOT is_cold AND (bound = 'overhead-bound' OR bound = 'device-bound' AND underfilled_frac > 0.5)
     UNION ALL BY NAME
@@ -249,28 +298,69 @@ unmeasured AS (
     ANTI JOIN measured USING (point_id, environment_id, cure)
     WHERE is_cold OR coalesce(factor, 1) * wall_us / nullif(then_wall_us, 0) >= 1.05
 ),
+worded AS (
+    SELECT
+        *,
+        memory_gain >= 1.05 AS is_lighter,
+        memory_gain <= 1 / 1.05 AS is_heavier,
+        setting IN ('checkpoint', 'optimizer') AND then_value <> 'false' AS is_of_memory,
+        CASE WHEN is_watched AND (is_lighter OR is_heavier) THEN list_sort([
+            {'moved': CASE WHEN is_lighter THEN 1 ELSE -1 END * (_held(held, k) - _held(then_held, k)), 'holder': k}
+            FOR k IN list_distinct(json_keys(held) || json_keys(then_held)) IF k <> 'other'
+        ])[-1].holder END AS mover,
+        CASE
+            WHEN is_watched THEN 'it holds ' || _bytes(then_peak_bytes) || ' at its peak'
+            ELSE 'the allocator''s peak is ' || _bytes(then_peak_bytes)
+        END || ' instead of ' || _bytes(peak_bytes) || ', ' || CASE
+                WHEN is_lighter THEN _number(memory_gain) || ' times less'
+                ELSE _number(1 / memory_gain) || ' times as much'
+            END || coalesce(' (' || replace(mover, '_', ' ') || ' ' || _bytes(_held(then_held, mover)) || ' instead of '
+                || _bytes(_held(held, mover)) || ')', '') AS memory_words,
+        cure || CASE WHEN setting = 'batch' THEN ' (' || then_value || ')' ELSE '' END AS named,
+        ' takes ' || CASE
+            WHEN setting = 'batch'
+                THEN _time(then_wall_us / then_items) || ' an item instead of ' || _time(now_us / items)
+            ELSE _time(then_wall_us) || ' a step instead of ' || _time(now_us)
+        END
+            || CASE WHEN is_way THEN ' with ' || setting || '=' || "value" ELSE '' END || ', ' AS time_words
+    FROM measured
+),
 told AS (
     SELECT
         *, 'measured' AS basis, NULL AS command,
-        CASE WHEN setting = 'batch' THEN ' an item' ELSE ' a step' END AS each,
         CASE
+            WHEN is_oom
+                THEN 'Measured: ' || named || ' runs, a step in ' || _time(then_wall_us)
+                    || '; this point ran out of memory'
+            WHEN is_lighter AND gain_high < 1 THEN 'Measured, a cure of memory: with ' || cure || ' ' || memory_words
+                || '; it' || time_words || _number(1 / gain) || ' times as long' || _reach(1 / gain_high, 1 / gain_low)
             WHEN is_cold THEN 'A warm step takes ' || _time(then_wall_us) || ', the first call took ' || _time(now_us)
                 || ', ' || _number(gain) || ' times as long'
-            ELSE 'Measured: ' || cure || CASE WHEN setting = 'batch' THEN ' (' || then_value || ')' ELSE '' END || ' takes '
-                || _time(then_wall_us / CASE WHEN setting = 'batch' THEN then_items ELSE 1 END) || each || ' instead of '
-                || _time(now_us / CASE WHEN setting = 'batch' THEN items ELSE 1 END) || ', ' || CASE
+            ELSE 'Measured: ' || named || time_words || CASE
                     WHEN gain_low > 1 THEN _number(gain) || ' times less' || _reach(gain_low, gain_high)
                     WHEN gain_high < 1 THEN 'worse: ' || _number(1 / gain) || ' times as long'
                         || _reach(1 / gain_high, 1 / gain_low)
                     ELSE 'which is within the noise: a gain of ' || _number(gain) || _reach(gain_low, gain_high)
                 END || CASE
                     WHEN issue_gain_low > 1 THEN '; the host issues it in ' || _number(issue_gain) || ' times less'
-                    WHEN issue_gain_high < 1 THEN '; the host takes ' || _number(1 / issue_gain) || ' times as long to issue it'
+                    WHEN issue_gain_high < 1
+                        THEN '; the host takes ' || _number(1 / issue_gain) || ' times as long to issue it'
+                    ELSE ''
+                END || CASE
+                    WHEN is_lighter OR is_heavier THEN '; ' || memory_words
+                    WHEN is_of_memory THEN coalesce('; its peak stays, ' || _bytes(then_peak_bytes),
+                        '; what it saves of memory was not recorded')
                     ELSE ''
                 END
-        END || CASE WHEN setting = 'dtype' AND then_exactness < exactness THEN '; its results are less exact' ELSE '' END
-            || '.' AS sentence
-    FROM measured
+        END || CASE
+            WHEN is_way AND replay_us IS NULL AND then_replay_us > 0
+                THEN '; it can be replayed as a CUDA graph, in ' || _time(then_replay_us) || ' a step'
+            ELSE ''
+        END || CASE
+            WHEN setting = 'dtype' AND then_exactness < exactness OR NOT is_exact THEN '; its results are less exact'
+            ELSE ''
+        END || '.' AS sentence
+    FROM worded
     UNION ALL BY NAME
     SELECT
         *, 'predicted' AS basis,
@@ -288,7 +378,9 @@ told AS (
             _word('dtype', CASE WHEN setting = 'dtype' THEN then_value ELSE dtype END),
             _word('batch', CASE WHEN setting = 'batch' THEN then_value ELSE batch::VARCHAR END),
             _word('compile', coalesce(to_compile, compile)),
-            CASE WHEN dynamic <> 'false' AND coalesce(to_compile, compile) <> 'false' THEN _word('dynamic', dynamic) END,
+            CASE
+                WHEN dynamic <> 'false' AND coalesce(to_compile, compile) <> 'false' THEN _word('dynamic', dynamic)
+            END,
             CASE WHEN warmup <> 'true' AND NOT is_cold THEN _word('warmup', warmup) END,
             _word('device', device),
             CASE WHEN coalesce(to_static, is_static OR ends_with(cure, ' static_inputs')) THEN 'static_inputs=true' END,
@@ -300,22 +392,29 @@ SELECT
     point_id, environment_id, run_id,
     axes, cure, setting, then_value AS "value", basis,
     gain, gain_low, gain_high, issue_gain, issue_gain_low, issue_gain_high,
-    now_us AS wall_us, then_wall_us, other_point_id, sentence, command,
-    row_number() OVER (PARTITION BY point_id, environment_id ORDER BY gain DESC NULLS LAST, basis, cure) AS "rank"
+    now_us AS wall_us, then_wall_us, memory_gain, peak_bytes, then_peak_bytes, other_point_id, sentence, command,
+    row_number() OVER (
+        PARTITION BY point_id, environment_id ORDER BY gain DESC NULLS LAST, basis, then_wall_us, cure
+    ) AS "rank"
 FROM told;
 
 COMMENT ON VIEW cures IS
-    'One row a point and cure: what the same work gains under another setting in its environment, measured or predicted.';
+    'One row a point and cure: what the same work gains under another setting in its environment, measured or
+    predicted.';
 COMMENT ON COLUMN cures.axes IS 'The point in words.';
 COMMENT ON COLUMN cures.cure IS
     'The other setting: eager, compile or its mode (static_inputs with it), larger batch, a dtype, CUDA graph, inputs in
-    the L2, addmm or matmul_add for the same arithmetic, warm up, or wait for nothing.';
+    the L2, addmm or matmul_add for the same arithmetic, another way of the workload (impl=fused, checkpoint=true), warm
+    up, or wait for nothing.';
 COMMENT ON COLUMN cures.setting IS
-    'What changes: compile, batch, dtype, graph, l2, workload, warmup, or code, which no setting of a sweep changes.';
+    'What changes: compile, batch, dtype, graph, l2, workload, warmup, a setting of the workload (impl, backend,
+    attention, cache, pool, checkpoint, capturable, set_to_none, autocast, optimizer), or code, which no setting of a
+    sweep changes.';
 COMMENT ON COLUMN cures."value" IS 'Its value there.';
 COMMENT ON COLUMN cures.basis IS 'measured (the store holds it) or predicted (by the step law; an upper limit).';
 COMMENT ON COLUMN cures.gain IS
-    'wall_us / then_wall_us, of a batch for each item: how many times less it takes. Below 1 it is worse; NULL = unknown.';
+    'wall_us / then_wall_us, of a batch for each item: how many times less it takes. Below 1 it is worse; NULL =
+    unknown, as of a point that ran out of memory.';
 COMMENT ON COLUMN cures.gain_low IS
     'Low end of its 95 % interval, from those of both points; NULL where predicted, and for first calls.';
 COMMENT ON COLUMN cures.gain_high IS 'High end of its 95 % interval.';
@@ -326,8 +425,18 @@ COMMENT ON COLUMN cures.issue_gain_high IS 'High end of its 95 % interval.';
 COMMENT ON COLUMN cures.wall_us IS 'Time of a step of the point at hand; of a cold one its first call; microseconds.';
 COMMENT ON COLUMN cures.then_wall_us IS
     'Time of a step with the cure, of a larger batch as a whole; NULL = unknown; microseconds.';
+COMMENT ON COLUMN cures.memory_gain IS
+    'peak_bytes / then_peak_bytes: how many times less memory it takes. Below 1 it takes more; NULL = unknown, or, as of
+    a batch, not to be compared.';
+COMMENT ON COLUMN cures.peak_bytes IS
+    'Memory of the point at hand at its peak: what a step holds without libraries'' workspaces, where both points were
+    watched by holder, else the allocator''s peak of an eager point; bytes.';
+COMMENT ON COLUMN cures.then_peak_bytes IS 'The same of the point with the cure; bytes.';
 COMMENT ON COLUMN cures.other_point_id IS
-    'The point that was measured with the cure; NULL where predicted, and for the CUDA graph, which the point itself tried.';
+    'The point that was measured with the cure; NULL where predicted, and for the CUDA graph, which the point itself
+    tried.';
 COMMENT ON COLUMN cures.sentence IS 'What it gains, or at most would gain, and what that rests on.';
-COMMENT ON COLUMN cures.command IS 'The command that would measure it; NULL where it is measured, or no setting does it.';
-COMMENT ON COLUMN cures."rank" IS 'Place among the cures of the point, from 1: the largest gain first, unknown ones last.';
+COMMENT ON COLUMN cures.command IS
+    'The command that would measure it; NULL where it is measured, or no setting does it.';
+COMMENT ON COLUMN cures."rank" IS
+    'Place among the cures of the point, from 1: the largest gain first, unknown ones last.';

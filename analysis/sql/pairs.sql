@@ -1,8 +1,10 @@
 -- Grain: one row a pair of points that differ in exactly one thing, and quantity.
 -- kind says in what: compile (eager, each mode), warmup (cold, warm), profiler (one point with and without it), dtype,
--- environment, dynamic, static_inputs. A is the plain, exact, cold or earlier side, B the other; ratio = A / B, so that
--- above 1 B takes less. Points alike in every axis (a source that has changed, another schedule of the profiler, which
--- changes no times) count once, the latest. A quantity that neither side has is left out, but for the wall time.
+-- environment, dynamic, static_inputs, setting (a way of the workload to the same result, _ways: impl, checkpoint).
+-- A is the plain, exact, cold or earlier side, B the other; ratio = A / B, so that above 1 B takes less. Points alike
+-- in every axis (a source that has changed, another schedule of the profiler, which changes no times) count once, the
+-- latest. A quantity that neither side has is left out, but for the wall time. Peak memory is what the steps hold
+-- themselves where both sides were watched by holder, else the allocator's peak, compilation included.
 CREATE VIEW pairs AS
 WITH further AS ( -- what the further axes say, once for each set of them
     SELECT
@@ -10,6 +12,17 @@ WITH further AS ( -- what the further axes say, once for each set of them
         _canonical(json_merge_patch(params, '{"schedule": null, "static_inputs": null}')) AS others,
         coalesce(_fact(params, 'static_inputs'), 'false') AS inputs
     FROM (SELECT DISTINCT params FROM bounds)
+),
+ways AS ( -- the ways to the same result that they choose, and what else they say
+    SELECT
+        workload, params, w.setting, w.is_exact,
+        _chosen(params, w.setting) AS chosen,
+        coalesce(list_position(w.choices, chosen), 1 + len(w.choices)) AS plainness,
+        _canonical(json_merge_patch(json_merge_patch(params, json_object(w.setting, NULL)),
+            '{"schedule": null, "static_inputs": null}')) AS others
+    FROM (SELECT DISTINCT workload, params FROM bounds)
+    CROSS JOIN (SELECT unnest(_ways()) AS w)
+    WHERE _is_way(w, workload, params)
 ),
 described AS (
     SELECT
@@ -48,8 +61,10 @@ facts AS (
             'dynamic=' || nullif(dynamics, 'false'), CASE WHEN x.inputs = 'true' THEN 'static_inputs' END) AS way,
         coalesce(list_position(['fp32', 'tf32', 'fp16', 'bf16'], b.dtype), 0) AS coarseness,
         coalesce(n.place, b.environment_id) AS place, s.place_in_time,
-        p.first_call_us, p.compile_s, p.allocated_peak_bytes,
-        concat_ws(chr(31), b.workload, coalesce(b.batch::VARCHAR, '-'), b.device, x.others) AS tasks,
+        p.first_call_us, p.compile_s, p.allocated_peak_bytes AS allocator_bytes,
+        _own_bytes(h.peak_bytes, h.holders_at_peak) AS own_bytes,
+        concat_ws(chr(31), b.workload, coalesce(b.batch::VARCHAR, '-'), b.device) AS kept,
+        concat_ws(chr(31), kept, x.others) AS tasks,
         concat_ws(chr(31), tasks, coalesce(b.size::VARCHAR, '-')) AS task
     FROM bounds AS b
     JOIN points AS p
@@ -57,10 +72,26 @@ facts AS (
     LEFT JOIN further AS x ON x.params IS NOT DISTINCT FROM b.params
     LEFT JOIN named AS n ON n.environment_id = b.environment_id
     LEFT JOIN seen AS s ON s.environment_id = b.environment_id
+    LEFT JOIN _phase_memory AS h ON h.run_id = b.run_id AND len(h.path) = 0
     WHERE p.source IS DISTINCT FROM 'import'
     QUALIFY row_number() OVER (
         PARTITION BY b.environment_id, task, b.dtype, b.compile, dynamics, inputs, b.warmup ORDER BY b.run_id DESC
     ) = 1
+),
+varied AS (
+    SELECT *
+    FROM facts
+    CROSS JOIN unnest(['compile', 'warmup', 'dtype', 'environment', 'dynamic', 'static_inputs']) AS each (kind)
+    WHERE NOT (is_eager AND kind IN ('dynamic', 'static_inputs'))
+    UNION ALL BY NAME
+    SELECT
+        f.* REPLACE (
+            concat_ws(chr(31), kept, w.setting, w.others) AS tasks,
+            concat_ws(chr(31), kept, w.setting, w.others, coalesce(size::VARCHAR, '-')) AS task
+        ),
+        'setting' AS kind, w.setting, w.chosen, w.plainness, w.is_exact
+    FROM facts AS f
+    JOIN ways AS w USING (workload, params)
 ),
 sides AS (
     SELECT
@@ -72,6 +103,7 @@ sides AS (
             WHEN 'dtype' THEN dtype
             WHEN 'environment' THEN place
             WHEN 'dynamic' THEN 'dynamic=' || dynamics
+            WHEN 'setting' THEN setting || '=' || chosen
             ELSE CASE inputs WHEN 'true' THEN 'static inputs' ELSE 'copied inputs' END
         END AS side,
         CASE kind
@@ -80,6 +112,7 @@ sides AS (
             WHEN 'dtype' THEN coarseness
             WHEN 'environment' THEN place_in_time
             WHEN 'dynamic' THEN CASE dynamics WHEN 'false' THEN 0 ELSE 1 END
+            WHEN 'setting' THEN plainness
             ELSE CASE inputs WHEN 'true' THEN 1 ELSE 0 END
         END AS "order",
         concat_ws(chr(31), kind,
@@ -89,9 +122,7 @@ sides AS (
             CASE WHEN kind <> 'compile' THEN concat_ws(' ', compile,
                 CASE WHEN kind <> 'dynamic' THEN 'dynamic=' || dynamics END,
                 CASE WHEN kind <> 'static_inputs' THEN 'inputs=' || inputs END) END) AS alike
-    FROM facts
-    CROSS JOIN unnest(['compile', 'warmup', 'dtype', 'environment', 'dynamic', 'static_inputs']) AS each (kind)
-    WHERE NOT (is_eager AND kind IN ('dynamic', 'static_inputs'))
+    FROM varied
 ),
 met AS (
     SELECT
@@ -102,6 +133,7 @@ met AS (
         b.workload, b.size, b.dtype, b.batch, b.compile, b.dynamic, b.warmup, b.device, b.params,
         b.bound, b.status AS b_status, b.reason AS b_reason,
         a.wall_us - b.wall_us AS saved_us,
+        a.own_bytes IS NOT NULL AND b.own_bytes IS NOT NULL AS is_watched,
         CASE
             WHEN b.kind = 'warmup' THEN [
                 {'quantity': 'first call', 'unit': 'us',
@@ -123,11 +155,14 @@ met AS (
                 {'quantity': 'compilation', 'unit': 's',
                     'a': [a.compile_s, NULL, NULL], 'b': [b.compile_s, NULL, NULL]},
                 {'quantity': 'peak memory', 'unit': 'bytes',
-                    'a': [a.allocated_peak_bytes, NULL, NULL], 'b': [b.allocated_peak_bytes, NULL, NULL]}
+                    'a': [CASE WHEN is_watched THEN a.own_bytes ELSE a.allocator_bytes END, NULL, NULL],
+                    'b': [CASE WHEN is_watched THEN b.own_bytes ELSE b.allocator_bytes END, NULL, NULL]}
             ]
         END AS quantities
     FROM sides AS a
-    JOIN sides AS b ON b.alike = a.alike AND b.task = a.task AND a."order" < b."order"
+    JOIN sides AS b ON b.alike = a.alike AND b.task = a.task
+        AND (a."order" < b."order" OR a.kind = 'setting' AND a."order" = b."order" AND a.chosen < b.chosen)
+    WHERE a.kind <> 'setting' OR a.is_exact OR a.plainness = 1
     UNION ALL BY NAME
     SELECT
         'profiler' AS kind, concat_ws(chr(31), 'profiler', f.environment_id, f.dtype, f.warmup, way) AS alike, f.tasks,
@@ -180,6 +215,7 @@ worded AS (
         END AS why,
         CASE unit WHEN 'us' THEN _time(a_value) WHEN 's' THEN _time(1e6 * a_value) ELSE _bytes(a_value) END AS a_text,
         CASE unit WHEN 'us' THEN _time(b_value) WHEN 's' THEN _time(1e6 * b_value) ELSE _bytes(b_value) END AS b_text,
+        CASE WHEN kind = 'setting' THEN ' with ' ELSE ' ' END AS joint,
         CASE
             WHEN kind = 'warmup' THEN 'The first call took ' || a_text || ', a warm step takes ' || b_text
             ELSE CASE
@@ -188,7 +224,7 @@ worded AS (
                 WHEN quantity = 'first call' THEN 'The first call took '
                 WHEN unit = 'us' THEN 'Its ' || quantity || ' time is '
                 ELSE 'Its ' || quantity || ' is '
-            END || a_text || ' ' || a || ' and ' || b_text || ' ' || b
+            END || a_text || joint || a || ' and ' || b_text || joint || b
         END AS facts
     FROM measured
 )
@@ -211,6 +247,7 @@ SELECT
         ELSE facts || ': ' || CASE
             WHEN change = 'same' THEN 'the difference is within the noise, a ratio of ' || _number(ratio)
                 || ' (' || _number(ratio_low) || ' to ' || _number(ratio_high) || ')'
+            WHEN change IS NULL AND abs(ratio - 1) < 0.005 THEN 'the same'
             WHEN ratio >= 1 THEN _number(ratio) || ' times less'
                 || coalesce(' (' || _number(ratio_low) || ' to ' || _number(ratio_high) || ')', '')
             ELSE _number(1 / ratio) || ' times as much'
@@ -222,9 +259,12 @@ FROM worded;
 COMMENT ON VIEW pairs IS
     'One row a quantity of two points that differ in one thing alone: both values, their ratio and interval.';
 COMMENT ON COLUMN pairs.kind IS
-    'In what they differ: compile, warmup, profiler, dtype, environment, dynamic, static_inputs.';
-COMMENT ON COLUMN pairs.a IS 'Side A in words: eager, cold, profiled, the more exact dtype, the older environment.';
-COMMENT ON COLUMN pairs.b IS 'Side B in words: compiled or its mode, warm, unprofiled, the other dtype or environment.';
+    'In what they differ: compile, warmup, profiler, dtype, environment, dynamic, static_inputs, setting (a way of the
+    workload to the same result, which both sides name).';
+COMMENT ON COLUMN pairs.a IS
+    'Side A in words: eager, cold, profiled, the more exact dtype, the older environment, the plainer way (impl=loop).';
+COMMENT ON COLUMN pairs.b IS
+    'Side B in words: compiled or its mode, warm, unprofiled, the other dtype or environment or way (impl=fused).';
 COMMENT ON COLUMN pairs.quantity IS
     'wall; issue and device, on the CPU floor and work; first call (against a warm step where kind is warmup);
     compilation (of an eager A none, so without a ratio); peak memory; host (with and without the profiler).';

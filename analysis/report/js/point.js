@@ -655,6 +655,7 @@ function pointCures(page) {
       {},
       cure.gain === null ? "–" : `× ${pointNumber(page, cure.gain)}`,
       el("small", {}, span),
+      cure.memory_gain === null ? null : el("small", {}, `memory × ${pointNumber(page, cure.memory_gain)}`),
     );
     const words = el(
       "div",
