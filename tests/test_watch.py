@@ -704,7 +704,9 @@ def test_a_watch_is_made_by_the_package() -> None:
     import runner
     import runner.watching
 
-    assert callable(runner.watch) and isinstance(runner.watch(), Watch)
+    assert callable(runner.watch)
+    with runner.watch() as made:
+        assert isinstance(made, Watch)
 
 
 # -- threads, forks and devices ----------------------------------------------------------------------------------------
@@ -843,3 +845,137 @@ with watch(layer, store=sys.argv[1], skip=0, steps=6, profiled=4):
     (row,) = rows(tmp_path)
     assert row["wall_us"] is not None, done.stderr
     assert "the trace is not there to be read" in row["facts"]["profile"]["reason"]
+
+
+# -- a watch that has written nothing ----------------------------------------------------------------------------------
+
+LONGER = "run more steps, or leave out fewer: watch(..., skip=0)"
+
+
+def silence(told: str) -> str:
+    """The one line on stderr that a watch without runs says, behind its beginning."""
+    (line,) = told.strip().splitlines()
+    start = "crossover: watching "
+    assert line.startswith(start) and " has written nothing: " in line
+    return line.split(" has written nothing: ")[1]
+
+
+def test_shapes_that_never_repeat_are_told_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Every call of another length: how many steps of how many kinds, and what to do; closing again says no more."""
+    net = model()
+    with watch(net, store=tmp_path, skip=2, steps=3, profiled=0) as watched:
+        for length in range(1, 15):
+            net(torch.randn(length, 8))
+    watched.close()
+    assert silence(capfd.readouterr().err) == (
+        "it has timed 12 steps of 12 kinds, none of which was seen at least 3 times with another step behind it; let "
+        "shapes repeat (pad the inputs, or sort them into a few lengths), or mark the steps by hand, which makes them "
+        "one kind: `w = watch()` and `with w.step():`."
+    )
+    assert watched.runs == [] and not (tmp_path / "runs").exists()
+
+
+def test_more_kinds_than_are_told_apart(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A program that goes on for long: the watch ends by itself and says so then, in the middle of the program."""
+    watched = watch(store=tmp_path, skip=0, steps=3, profiled=0)
+    for number in range(80):
+        with watched.step(f"{number}"):
+            pass
+    assert watched.closed
+    told = silence(capfd.readouterr().err)
+    assert "61 steps of more than 16 kinds (the first 16 are told apart), none of which" in told
+    assert told.endswith("; tell fewer kinds apart in w.step(kind).")
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        (0, "no step was marked; put each one in `with w.step():`, or loop over `w.steps(loader)`."),
+        (1, f"it has seen 1 step, and the first 2 are left out; {LONGER}."),
+        (2, f"it has seen 2 steps, and the first 2 are left out; {LONGER}."),
+        (
+            5,
+            "it has timed 3 steps of one kind, which was not seen at least 3 times with another step behind it; "
+            f"{LONGER}.",
+        ),
+    ],
+)
+def test_too_few_steps_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str], steps: int, told: str) -> None:
+    """None at all, none behind those left out, and fewer than a time can be made of."""
+    with watch(store=tmp_path, skip=2, steps=3, profiled=0) as watched:
+        for _ in range(steps):
+            with watched.step():
+                pass
+    assert silence(capfd.readouterr().err) == told
+
+
+def test_a_module_whose_forward_is_called_past_its_hooks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """No call is seen, and the sentence names the usual reasons."""
+    net = model()
+    with watch(net, store=tmp_path, **SHORT):
+        for _ in range(12):
+            net.forward(torch.randn(4, 8))
+    told = silence(capfd.readouterr().err)
+    assert told.startswith("no call of the module was seen; call the module itself, not its forward()")
+
+
+def test_steps_inside_those_of_another_watch(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The inner one has steps, and none of them is timed."""
+    net = model()
+    with watch(net, store=tmp_path, **SHORT), watch(net[0], store=tmp_path, **SHORT):
+        for _ in range(4):
+            net(torch.randn(4, 8))
+    inner, outer = capfd.readouterr().err.strip().splitlines()
+    assert inner.startswith("crossover: watching Linear has written nothing: none of its 4 steps could be timed: ")
+    assert outer.startswith("crossover: watching Sequential has written nothing: it has timed 2 steps of one kind")
+
+
+def test_steps_that_all_break_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """They are timed, and none of them counts."""
+    with watch(store=tmp_path, skip=0, steps=3, profiled=0) as watched:
+        for _ in range(4):
+            with pytest.raises(KeyError), watched.step():
+                raise KeyError
+    assert silence(capfd.readouterr().err) == "an exception has ended every one of the 4 steps that it has timed."
+
+
+def test_a_watch_that_measures_again_and_again_is_silent_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With `every` one sentence at the end, of the last measurement."""
+    with watch(store=tmp_path, skip=0, steps=3, profiled=0, every=5) as watched:
+        for number in range(200):
+            with watched.step(f"{number}"):
+                pass
+        assert not watched.closed and capfd.readouterr().err == ""
+    assert "kinds" in silence(capfd.readouterr().err)
+
+
+def test_a_watch_with_runs_says_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Also where some kinds were left out: the run's facts tell those."""
+    with watch(store=tmp_path, skip=0, steps=3, profiled=0) as watched:
+        for number in range(8):
+            with watched.step("rare" if number == 2 else ""):
+                pass
+    assert len(watched.runs) == 1 and capfd.readouterr().err == ""
+
+
+def test_the_end_of_a_program_tells_it_and_is_not_disturbed(tmp_path: Path) -> None:
+    """Nobody closes the watch: the exit code is the program's, a fork is silent, and a closed stderr is no failure."""
+    program = """
+import os, sys
+from runner import watch
+watched = watch(store=sys.argv[1])
+if (child := os.fork()) == 0:
+    sys.exit(0)
+os.waitpid(child, 0)
+if sys.argv[2] == "closed":
+    sys.stderr.close()
+if sys.argv[2] == "none":
+    sys.stderr = None
+sys.exit(7)
+"""
+    for how, lines in (("open", 1), ("closed", 0), ("none", 0)):
+        done = _python("-c", program, tmp_path, how)
+        assert (done.returncode, done.stdout) == (7, "")
+        assert done.stderr.count("has written nothing: no step was marked") == len(done.stderr.splitlines()) == lines

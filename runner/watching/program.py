@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import logging
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +28,8 @@ from runner.task import Found
 from runner.trace import Event, read_trace
 from runner.watching.meter import BETWEEN, Meter, Plan, Seen
 from runner.watching.rows import Watched, rows_of
-from runner.watching.stamps import Stamps, stamps_for
+from runner.watching.silence import why_nothing
+from runner.watching.stamps import Stamps, Timed, stamps_for
 
 Batch = TypeVar("Batch")
 DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
@@ -96,6 +98,8 @@ class Watch:
             name or _name(module), _dtype(module), not self._is_module, plan.skip, new_id(), datetime.now(UTC)
         )
         self._idle = plan.skip + 1
+        self._timed: list[Timed] = []
+        self._failed = False
         self._meter: Meter | None = None
         self._thread: threading.Thread | None = None
         self._own = threading.local()
@@ -148,10 +152,17 @@ class Watch:
         if self.closed:
             return
         self.closed = True
+        calls = self._plan.skip + 1 - self._idle
         self._detach()
         meter, self._meter = self._meter, None
-        if meter is not None and os.getpid() == self._process:
+        if os.getpid() != self._process:
+            return
+        if meter is not None:
             self._safely(lambda: self._write(meter))
+        if not self.runs and not self._failed:
+            with contextlib.suppress(Exception):
+                _say(why_nothing(self._watched.name, self._is_module, self._plan.skip, calls, self._timed))
+        self._timed = []
 
     # -- what the marks call -------------------------------------------------------------------------------------------
 
@@ -242,7 +253,7 @@ class Watch:
         try:
             act()
         except Exception as error:
-            meter, self._meter, self.closed = self._meter, None, True
+            meter, self._meter, self.closed, self._failed = self._meter, None, True, True
             self._detach()
             if meter is not None:
                 with contextlib.suppress(Exception):
@@ -267,6 +278,7 @@ class Watch:
             for run, frame in rows_of(seen, events, stamps, self._watched, found):
                 self._store.write_run(run, frame)
                 self.runs.append(run.item(0, "run_id"))
+            self._timed = [] if self.runs else seen.timed
             _log.info("watched %s: %d runs in %s", self._watched.name, len(self.runs), self._store.folder)
         finally:
             meter.clean()
@@ -332,6 +344,12 @@ def _warn(text: str) -> None:
         warnings.warn(text, RuntimeWarning, stacklevel=2)
     except Warning:
         _log.warning(text)
+
+
+def _say(text: str) -> None:
+    """A line on stderr, where there is one."""
+    if sys.stderr is not None:
+        print(" ".join(text.split()), file=sys.stderr, flush=True)
 
 
 # -- modules -----------------------------------------------------------------------------------------------------------
