@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import duckdb
 
+from analysis.comparison import words
 from analysis.naming import PointError, Run, named_run
 from analysis.output import printable, short, write_rows, write_table, write_text
 from analysis.store import SQL
@@ -160,7 +161,7 @@ def _faster(a: float, a_low: float, a_high: float, b: float, b_low: float, b_hig
 
 
 def _beside(times: Sequence[float]) -> str:
-    return f"{short(times[0])} us in a, {short(times[3])} us in b"
+    return f"{words.value(times[0], 'us')} in a, {words.value(times[3], 'us')} in b"
 
 
 def _contributor(connection: duckdb.DuckDBPyConnection, by: str, quantity: str, times: Sequence[float]) -> str:
@@ -173,7 +174,9 @@ def _contributor(connection: duckdb.DuckDBPyConnection, by: str, quantity: str, 
     ).fetchone()
     if row is None or (row[1] > 0) != (times[3] > times[0]):
         return ""
-    return f"; the largest part is {by} {printable(row[0])} ({'+' if row[1] > 0 else '-'}{short(abs(row[1]))} us)"
+    return (
+        f"; the largest part is {by} {printable(row[0])} ({'+' if row[1] > 0 else '-'}{words.value(abs(row[1]), 'us')})"
+    )
 
 
 def _unprofiled(connection: duckdb.DuckDBPyConnection, runs: tuple[Run, Run]) -> list[str]:

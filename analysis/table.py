@@ -20,7 +20,7 @@ from analysis.output import OutputError, printable, write_rows, write_table, wri
 from analysis.store import SQL
 from analysis.trace import why_no_events
 
-RELATIONS = ("_table_macros", "_table_events", "_table_inner", "operator_table", "table_totals")
+RELATIONS = ("_table_events", "_table_inner", "operator_table", "table_totals")
 """Relations of sql/table/, each after those it reads."""
 
 LIMIT = 100
@@ -64,7 +64,7 @@ SHOWN = {
     "device": "CASE WHEN device_us > 0 THEN _time(device_us) END",
     "device a call": "CASE WHEN device_us > 0 THEN _time(device_average_us) END",
     **{
-        name: f"CASE WHEN {column} <> 0 THEN _size({column}) END"
+        name: f"CASE WHEN {column} <> 0 THEN _bytes({column}) END"
         for name, column in {
             "host memory": "host_bytes",
             "self host memory": "self_host_bytes",

@@ -189,7 +189,7 @@ def time_us(value: float | None) -> str:
     if value is None:
         return "–"
     for divisor, unit in ((1e6, "s"), (1e3, "ms")):
-        if abs(value) >= divisor:
+        if abs(value) >= 0.9995 * divisor:
             return f"{number(value / divisor)} {unit}"
     return f"{number(value)} µs"
 
@@ -218,7 +218,7 @@ def span_us(value: float | None, low: float | None, high: float | None) -> str:
     """`low to high` of a time, in the unit of the value; empty where one is unknown."""
     if value is None or low is None or high is None:
         return ""
-    divisor = next((size for size in (1e6, 1e3) if abs(value) >= size), 1.0)
+    divisor = next((size for size in (1e6, 1e3) if abs(value) >= 0.9995 * size), 1.0)
     return f"{number(low / divisor)} to {number(high / divisor)}"
 
 

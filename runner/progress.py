@@ -18,7 +18,7 @@ from runner.config import Job
 from runner.law import BALANCED, DEVICE, OVERHEAD, SERIAL
 from runner.pace import Pace, kind_of
 from runner.resume import is_failure
-from runner.words import counted
+from runner.words import clock, counted, duration
 
 HERE = os.environ.get("PWD", "")
 MANY = 1000
@@ -261,19 +261,3 @@ def _us(value: list[float]) -> str:
     if half_width_frac > 1:
         return f"{duration(value[0])} ({duration(value[1])} to {duration(value[2])})"
     return f"{duration(value[0])} ±{half_width_frac:.1%}"
-
-
-def duration(us: float) -> str:
-    """A time of so many microseconds, in the unit that suits it."""
-    for unit, size in (("s", 1e6), ("ms", 1e3)):
-        if us >= 0.9995 * size:
-            return f"{us / size:.3g} {unit}"
-    return f"{us:.3g} us"
-
-
-def clock(seconds: float) -> str:
-    """A length of time for people: `45 s`, `12 min`, `3 h 20 min`."""
-    minutes = round(seconds / 60)
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02} min"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -36,6 +37,24 @@ RUNS = [
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A store of two good points and a failed one on an asynchronous device."""
     return str(write_store(tmp_path_factory.mktemp("store"), runs=RUNS))
+
+
+@pytest.fixture(scope="module")
+def database(store: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """That store, open."""
+    with open_store(store) as connection:
+        yield connection
+
+
+@pytest.fixture
+def opened_once(store: str, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what comes behind the opening of that store, which takes long: one database answers them all."""
+
+    def opened(folder: str | Path) -> duckdb.DuckDBPyConnection:
+        assert str(folder) == store
+        return database.cursor()
+
+    monkeypatch.setattr("analysis.store.open_store", opened)
 
 
 def test_every_view_shows_columns_that_it_has(store: str) -> None:
@@ -408,6 +427,7 @@ def test_plain_keeps_what_json_can_hold() -> None:
         "INSTALL json",
     ],
 )
+@pytest.mark.usefixtures("opened_once")
 def test_sql_only_reads(store: str, query: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing but one statement that reads: DuckDB itself would write files, the store's own included."""
     file = tmp_path / "written"
@@ -428,6 +448,7 @@ def test_sql_only_reads(store: str, query: str, tmp_path: Path, capsys: pytest.C
         ("PIVOT bounds ON compile USING count(*)", "a PIVOT must name its columns"),
     ],
 )
+@pytest.mark.usefixtures("opened_once")
 def test_a_wrong_query_is_one_helpful_line(
     store: str, query: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -438,6 +459,7 @@ def test_a_wrong_query_is_one_helpful_line(
     assert printed.count("\n") == 1
 
 
+@pytest.mark.usefixtures("opened_once")
 def test_a_pivot_with_named_columns_is_a_query(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     """PIVOT reads as well, where it need not look at the data before."""
     query = "PIVOT bounds ON compile IN ('false') USING count(*) GROUP BY workload"
@@ -453,6 +475,7 @@ def stdin_of(given: bytes) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(given), encoding="utf-8", errors="surrogateescape")
 
 
+@pytest.mark.usefixtures("opened_once")
 def test_sql_from_a_file_and_from_stdin(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -483,12 +506,14 @@ def test_sql_takes_one_query(store: str, tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("query", ["FROM runs", "WITH a AS (SELECT 1) FROM a", "DESCRIBE runs", "SUMMARIZE runs"])
+@pytest.mark.usefixtures("opened_once")
 def test_sql_reads_in_every_way(store: str, query: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every statement that reads is a query."""
     assert main(["sql", query, "--store", store]) == 0
     assert capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("script_made_once")
 def test_a_place_that_is_no_file_is_left_alone(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A folder is not replaced by a file, by no command; a device takes what is written and stays one."""
     for command in (["bounds", "--format", "csv"], ["bounds", "--format", "parquet"], ["report"]):
@@ -506,6 +531,7 @@ def test_a_name_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.Capture
     assert "\x1b" not in shown and "\\x1b[31mred" in shown
 
 
+@pytest.mark.usefixtures("script_made_once")
 def test_times_beyond_measure_are_no_crash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A store with absurd numbers still has verdicts and a report."""
     runs = [
@@ -737,6 +763,7 @@ def test_ctrl_c_while_modules_are_imported(monkeypatch: pytest.MonkeyPatch) -> N
 AWKWARD = "SELECT 'ä€😀' AS ü; -- é\n/* ö */ ;"
 
 
+@pytest.mark.usefixtures("opened_once")
 def test_sql_beyond_ascii(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -790,6 +817,7 @@ def test_stdout_by_name(store: str, tmp_path: Path) -> None:
     assert piped.stdout == file.read_text() == "before\na\n1\nafter\n"
 
 
+@pytest.mark.usefixtures("opened_once")
 def test_a_file_by_a_link(store: str, tmp_path: Path) -> None:
     """The file that a link leads to is replaced, and the link stays; nothing is written beside the link."""
     there, here = tmp_path / "there" / "rows.csv", tmp_path / "here"
@@ -821,6 +849,7 @@ def test_links_in_a_circle(store: str, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("text", ["a\rb", "a\r", "\r\n", "a\nb", 'a"b', "a,b", " a "])
+@pytest.mark.usefixtures("opened_once")
 def test_csv_gives_texts_back(store: str, text: str, tmp_path: Path) -> None:
     """Every text is read back as it was, bare carriage returns included; lines end with a newline alone."""
     file = tmp_path / "x.csv"
@@ -831,6 +860,7 @@ def test_csv_gives_texts_back(store: str, text: str, tmp_path: Path) -> None:
     assert file.read_bytes().startswith(b"a,b\n") and file.read_bytes().endswith(b",1\n")
 
 
+@pytest.mark.usefixtures("opened_once")
 def test_columns_of_one_name(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     """json refuses what it cannot hold; csv and a drawn table keep both columns."""
     words = ["sql", "SELECT 1 AS a, 2 AS a", "--store", store]
@@ -844,6 +874,7 @@ def test_columns_of_one_name(store: str, capsys: pytest.CaptureFixture[str]) -> 
     assert [line.split() for line in terminal.getvalue().splitlines()[3:5]] == [["1", "2"], ["3", "4"]]
 
 
+@pytest.mark.usefixtures("opened_once")
 def test_a_shells_variable_left_behind(
     store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

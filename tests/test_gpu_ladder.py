@@ -366,3 +366,25 @@ def test_compiled_decoding_with_a_static_cache_uses_cuda_graphs(card: Device, tm
     done = decoded(card, tmp_path, compile="reduce-overhead")
     assert done.status == "ok", done.reason
     assert (done.facts["compile"]["graph_breaks"], done.facts["compile"]["cudagraph_skips"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "own", [{}, {"checkpoint": True}, {"model": "transformer", "tokens": 64, "width": 256}], ids=str
+)
+def test_costs_under_autocast_are_what_is_counted(card: Device, own: dict[str, Any]) -> None:
+    """Every FLOP of a product in bf16, all else in fp32, and all bytes within 5 %, as on the CPU."""
+    import torch
+
+    from runner import counting
+
+    params = tuple(sorted({**TrainStep.defaults, "autocast": "bf16", "impl": "foreach", **own}.items()))
+    point = Point("train_step", params, 64, "fp32", None, False, False, True, "cuda", WARM_SCHEDULE, "warm", None, 0)
+    built = point.spec.build(point, card.torch, torch.Generator("cuda"), lambda function: function)
+    built.function(*built.arguments)
+    seen, cost = counting.counted(built, False, "fp32")["operations"], point.spec.cost(point)
+    assert cost is not None
+    products = [each for each in seen if "mm" in each["name"]]
+    told = [each for each in cost.operations if each.name.split()[0] in ("linear", "qkv", "out", "up", "down")]
+    assert {each.get("dtype") for each in products} == {"bf16"} == {each.dtype for each in told}
+    assert sum(each["flops"] for each in products) == sum(each.flops for each in told)
+    assert sum(each.bytes for each in cost.operations) == pytest.approx(sum(each["bytes"] for each in seen), rel=0.05)

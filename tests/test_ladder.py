@@ -49,8 +49,8 @@ def test_the_holders_of_every_step_add_up_to_its_peak(ladder: duckdb.DuckDBPyCon
     rows = asked(ladder, "memory")
     assert len(rows) == 47
     for row in rows:
-        held = sum(row[name] or 0 for name in list(row)[list(row).index("peak_mb") + 1 :])
-        assert held == pytest.approx(row["peak_mb"], rel=0.01), row
+        held = sum(row[name] or 0 for name in list(row)[list(row).index("peak_mib") + 1 :])
+        assert held == pytest.approx(row["peak_mib"], rel=0.01), row
 
 
 @pytest.mark.parametrize(

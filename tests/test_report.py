@@ -33,6 +33,8 @@ from analysis.store import add, open_store
 from tests.figures import ENVIRONMENT, cold, h200_store, warm
 from tests.given import write_store
 
+pytestmark = pytest.mark.usefixtures("script_made_once")
+
 HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror=alert(1)>'
 
 

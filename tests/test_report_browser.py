@@ -18,7 +18,7 @@ from tests.figures import cold, h200_store, warm
 from tests.given import write_store
 from tests.test_report import imported, profiled_steps
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("script_made_once")]
 
 FLAGS = [
     "--no-sandbox",
@@ -84,10 +84,16 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def report(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Opened:
-    """The report of the H200 sweep."""
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of the report of the H200 sweep."""
     folder = tmp_path_factory.mktemp("report")
-    return Opened(browser, write_report(open_store(h200_store(folder / "store")), folder / "report.html"))
+    return write_report(open_store(h200_store(folder / "store")), folder / "report.html")
+
+
+@pytest.fixture(scope="module")
+def report(browser: Browser, written: Path) -> Opened:
+    """The report of the H200 sweep, open."""
+    return Opened(browser, written)
 
 
 def test_the_page_says_nothing_on_the_console_and_asks_for_nothing(report: Opened) -> None:
@@ -221,10 +227,9 @@ CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_is_legible(browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"]) -> None:
+def test_every_text_is_legible(browser: Browser, written: Path, scheme: Literal["light", "dark"]) -> None:
     """Contrast of 4.5 (WCAG 2 AA) or more between all text and its ground, by day and by night."""
-    path = write_report(open_store(h200_store(tmp_path / "store")), tmp_path / "report.html")
-    opened = Opened(browser, path, scheme)
+    opened = Opened(browser, written, scheme)
     assert opened.page.locator("html").get_attribute("data-theme") == scheme
     assert opened.page.evaluate(CONTRAST) == []
 

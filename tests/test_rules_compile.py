@@ -282,7 +282,7 @@ def test_cudagraph_copies_inputs_fires(tmp_path: Path) -> None:
     facts = {"cudagraph_copies": 3, "cudagraph_copied_bytes": 24_000_000, "mode": "reduce-overhead"}
     run = {**times(10, 25), **compiling(**facts)}
     found = say(tmp_path, "cudagraph_copies_inputs", replayed(copied=True), run)
-    assert "copies 3 inputs of 24.0 MB" in found["sentence"]
+    assert "copies 3 inputs of 22.9 MiB" in found["sentence"]
     assert "5.00 us of device time and 25.0 us of host time" in found["sentence"]
     assert found["gain"] == 1.25
 

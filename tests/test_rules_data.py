@@ -148,7 +148,7 @@ def above_roof(folder: Path, moved_bytes: float, working_set_bytes: float) -> tu
     cost = {"operations": [operation], "bytes_min": moved_bytes, "working_set_bytes": working_set_bytes}
     run = {"wall_us": 100, "issue_us": 20, "device_us": 100, "facts": {"cost": cost}}
     roofs = [{"roof": "dram", "value_per_s": 1e12}, {"roof": "flops", "dtype": "fp32", "value_per_s": 1e12}]
-    store = write_store(folder, [run], environments=[{**H200, "l2_bytes": 60_000_000}], roofs=roofs)
+    store = write_store(folder, [run], environments=[{**H200, "l2_bytes": 60 * 2**20}], roofs=roofs)
     with open_store(store) as connection:
         judge(connection, rules=[rule for rule in all_rules() if rule.rule == "above_roof"])
         query = "SELECT outcome, coalesce(f.sentence, o.reason) FROM rule_outcomes AS o"
@@ -158,10 +158,10 @@ def above_roof(folder: Path, moved_bytes: float, working_set_bytes: float) -> tu
 
 def test_above_roof_fires(tmp_path: Path) -> None:
     """120 % of the DRAM roof: by the L2 where part of the data fits into it."""
-    found, sentence = above_roof(tmp_path / "l2", 120e6, working_set_bytes=100e6)
+    found, sentence = above_roof(tmp_path / "l2", 120e6, working_set_bytes=100 * 2**20)
     assert found == "fired"
     assert "takes 100 us where its roofs allow no less than 120 us (120 %)" in sentence
-    assert "part of its 100 MB stays in the L2 cache of 60.0 MB" in sentence
+    assert "part of its 100 MiB stays in the L2 cache of 60.0 MiB" in sentence
     assert "bytes/s roof was measured too low" in above_roof(tmp_path / "dram", 120e6, working_set_bytes=1e9)[1]
 
 
@@ -195,9 +195,9 @@ def test_queue_full_fires(tmp_path: Path) -> None:
 
 
 def test_queue_full_near_miss(tmp_path: Path) -> None:
-    """An issue time is known; it is unknown for another reason; or the device waits for the host, which no queue holds up."""
+    """An issue time is known; it is unknown for another reason; or the device waits for the host: no queue was full."""
     assert outcome(tmp_path / "known", "queue_full", trace_of(), measured())["outcome"] == "clear"
-    uneven = {"wall_us": 900, "device_us": 500, "facts": {"reasons": {"issue_us": "queue-full: the launch queue fills"}}}
+    uneven = {"wall_us": 900, "device_us": 500, "facts": {"reasons": {"issue_us": "queue-full: the queue fills"}}}
     found = outcome(tmp_path / "uneven", "queue_full", trace_of(), uneven)
     assert (found["outcome"], found["reason"][:16]) == ("clear", "the device waits")
     other = {"wall_us": 900, "facts": {"reasons": {"issue_us": "the step waits"}}}

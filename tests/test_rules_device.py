@@ -351,7 +351,7 @@ def test_copies_dominate_fires(tmp_path: Path) -> None:
     found = outcome(tmp_path, "copies_dominate", copies(20))
     assert found["outcome"] == "fired"
     assert "Copies take 20.0 us of the 50.0 us that the device works in a step, 40.0 %" in found["sentence"]
-    assert "1 x Memcpy HtoD (Pageable -> Device) by aten::copy_, 1.00 MB at 50.0 GB/s" in found["sentence"]
+    assert "1 x Memcpy HtoD (Pageable -> Device) by aten::copy_, 977 KiB at 50.0 GB/s" in found["sentence"]
 
 
 def test_copies_dominate_near_miss(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_fused_at_dispatcher_only_fires(tmp_path: Path) -> None:
     """One call of the dispatcher, a copy and a kernel on the device."""
     found = outcome(tmp_path, "fused_at_dispatcher_only", biased("Memcpy DtoD (Device -> Device)"))
     assert found["outcome"] == "fired"
-    assert "aten::addmm launches a copy of 8.19 kB and a kernel: 10.0 us of its 40.0 us" in found["sentence"]
+    assert "aten::addmm launches a copy of 8.00 KiB and a kernel: 10.0 us of its 40.0 us" in found["sentence"]
 
 
 def test_fused_at_dispatcher_only_near_miss(tmp_path: Path) -> None:

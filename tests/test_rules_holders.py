@@ -13,7 +13,7 @@ def held(phase: str = "backward", settings: dict[str, Any] | None = None, **hold
     return {"workload": "train_step", "params": settings or {}, "facts": facts, "wall_us": 100}
 
 
-MB = 10**6
+MIB = 2**20
 
 
 def memory(
@@ -25,28 +25,29 @@ def memory(
 
 # -- activations -------------------------------------------------------------------------------------------------------
 
-ACTIVATIONS = {"parameters": 10 * MB, "optimizer_state": 20 * MB, "activations": 60 * MB}
+ACTIVATIONS = {"parameters": 10 * MIB, "optimizer_state": 20 * MIB, "activations": 60 * MIB}
 
 
 def test_activations_dominate_fires(tmp_path: Path) -> None:
-    """60 of 90 MB; of 4 layers, one at a time has its activations with checkpoints."""
+    """60 of 90 MiB; of 4 layers, one at a time has its activations with checkpoints."""
     found = memory(tmp_path, "activations_dominate", held(settings={"layers": 4}, **ACTIVATIONS))
     assert found["outcome"] == "fired"
     assert (
-        "Activations hold 60.0 MB of the 90.0 MB at the peak of the step, in backward, 66.7 % of it."
+        "Activations hold 60.0 MiB of the 90.0 MiB at the peak of the step, in backward, 66.7 % of it."
         in found["sentence"]
     )
-    assert "saves at most 45.0 MB (predicted: of 4 layers one at a time" in found["cure"]
+    assert "saves at most 45.0 MiB (predicted: of 4 layers one at a time" in found["cure"]
     assert '"basis":"predicted"' in found["evidence"]
 
 
 def test_activations_dominate_tells_what_was_measured(tmp_path: Path) -> None:
     """Where the store holds the same with checkpoints, what they saved, and what they cost."""
     now = held(settings={"layers": 4, "checkpoint": False}, **ACTIVATIONS)
-    then = held(settings={"layers": 4, "checkpoint": True}, **ACTIVATIONS | {"activations": 20 * MB}) | {"wall_us": 130}
+    fewer = ACTIVATIONS | {"activations": 20 * MIB}
+    then = held(settings={"layers": 4, "checkpoint": True}, **fewer) | {"wall_us": 130}
     found = memory(tmp_path, "activations_dominate", now, then)
     assert found["cure"] == (
-        "Activation checkpointing saves 40.0 MB of the peak, and a step takes 1.30 times as long "
+        "Activation checkpointing saves 40.0 MiB of the peak, and a step takes 1.30 times as long "
         "(measured: checkpoint=true is in the store)."
     )
 
@@ -54,13 +55,13 @@ def test_activations_dominate_tells_what_was_measured(tmp_path: Path) -> None:
 def test_activations_dominate_guesses_nothing(tmp_path: Path) -> None:
     """Without the number of layers no bytes are promised."""
     cure = memory(tmp_path, "activations_dominate", held(**ACTIVATIONS))["cure"]
-    assert cure.startswith("Activation checkpointing: keep the inputs") and "MB" not in cure
+    assert cure.startswith("Activation checkpointing: keep the inputs") and "MiB" not in cure
 
 
 def test_activations_dominate_near_miss(tmp_path: Path) -> None:
     """Less than the states of the optimizer; with checkpoints already; not watched."""
     rule = "activations_dominate"
-    less = held(**ACTIVATIONS | {"optimizer_state": 61 * MB})
+    less = held(**ACTIVATIONS | {"optimizer_state": 61 * MIB})
     assert memory(tmp_path / "less", rule, less)["outcome"] == "clear"
     already = memory(tmp_path / "done", rule, held(settings={"checkpoint": True}, **ACTIVATIONS))
     assert (already["outcome"], already["reason"][:22]) == ("clear", "checkpointed already: ")
@@ -69,30 +70,30 @@ def test_activations_dominate_near_miss(tmp_path: Path) -> None:
 
 # -- the optimizer's states --------------------------------------------------------------------------------------------
 
-STATES = {"parameters": 100 * MB, "gradients": 50 * MB, "optimizer_state": 200 * MB, "activations": 10 * MB}
+STATES = {"parameters": 100 * MIB, "gradients": 50 * MIB, "optimizer_state": 200 * MIB, "activations": 10 * MIB}
 
 
 def test_optimizer_state_dominates_fires(tmp_path: Path) -> None:
     """Two states of 4 bytes become two of one byte with 4 bytes of scale for every 256: 200 x (1 - 1.015625 / 4)."""
     found = memory(tmp_path, "optimizer_state_dominates", held(settings={"optimizer": "adam"}, **STATES))
     assert found["outcome"] == "fired"
-    assert "The states of the optimizer (adam) hold 200 MB of the 360 MB" in found["sentence"]
+    assert "The states of the optimizer (adam) hold 200 MiB of the 360 MiB" in found["sentence"]
     assert "2.00 bytes for each byte of the parameters" in found["sentence"]
-    assert "States of 8 bits save about 149 MB (predicted: a byte for each of 4" in found["cure"]
+    assert "States of 8 bits save about 149 MiB (predicted: a byte for each of 4" in found["cure"]
 
 
 def test_optimizer_state_dominates_knows_half_precision(tmp_path: Path) -> None:
     """States of 2 bytes are halved: 200 x (1 - 1.015625 / 2)."""
     cure = memory(tmp_path, "optimizer_state_dominates", held(**STATES), dtype="bf16")["cure"]
-    assert "save about 98.4 MB (predicted: a byte for each of 2" in cure
+    assert "save about 98.4 MiB (predicted: a byte for each of 2" in cure
 
 
 def test_optimizer_state_dominates_tells_what_was_measured(tmp_path: Path) -> None:
     """Where the store holds the same with 8-bit states."""
     now = held(settings={"optimizer": "adam"}, **STATES)
-    then = held(settings={"optimizer": "adam8bit"}, **STATES | {"optimizer_state": 52 * MB})
+    then = held(settings={"optimizer": "adam8bit"}, **STATES | {"optimizer_state": 52 * MIB})
     cure = memory(tmp_path, "optimizer_state_dominates", now, then)["cure"]
-    assert cure.startswith("adam8bit saves 148 MB of the peak (measured: it is in the store)")
+    assert cure.startswith("adam8bit saves 148 MiB of the peak (measured: it is in the store)")
 
 
 def test_optimizer_state_dominates_near_miss(tmp_path: Path) -> None:
@@ -109,22 +110,22 @@ def test_optimizer_state_dominates_near_miss(tmp_path: Path) -> None:
 def test_gradients_at_peak_fires(tmp_path: Path) -> None:
     """A quarter of the peak in backward; in forward, where none is needed, less is enough."""
     rule = "gradients_at_peak"
-    found = memory(tmp_path / "backward", rule, held(parameters=30 * MB, gradients=10 * MB))
+    found = memory(tmp_path / "backward", rule, held(parameters=30 * MIB, gradients=10 * MIB))
     assert found["outcome"] == "fired"
     assert "Update each weight as soon as its gradient comes" in found["cure"] and "(predicted)" in found["cure"]
-    found = memory(tmp_path / "forward", rule, held("forward", parameters=90 * MB, gradients=10 * MB))
+    found = memory(tmp_path / "forward", rule, held("forward", parameters=90 * MIB, gradients=10 * MIB))
     assert "in forward, where none is needed: they are left from the step before." in found["sentence"]
-    assert found["cure"].startswith("zero_grad(set_to_none=True) before forward: the peak falls by at most 10.0 MB")
+    assert found["cure"].startswith("zero_grad(set_to_none=True) before forward: the peak falls by at most 10.0 MiB")
 
 
 def test_gradients_at_peak_near_miss(tmp_path: Path) -> None:
     """A tenth of the peak of backward is what training takes."""
-    assert memory(tmp_path, "gradients_at_peak", held(parameters=90 * MB, gradients=10 * MB))["outcome"] == "clear"
+    assert memory(tmp_path, "gradients_at_peak", held(parameters=90 * MIB, gradients=10 * MIB))["outcome"] == "clear"
 
 
 # -- temporaries -------------------------------------------------------------------------------------------------------
 
-TEMPORARIES = {"inputs": 20 * MB, "temporaries": 80 * MB}
+TEMPORARIES = {"inputs": 20 * MIB, "temporaries": 80 * MIB}
 
 
 def naive_attention() -> Trace:
@@ -139,31 +140,31 @@ def naive_attention() -> Trace:
 
 
 def test_temporaries_dominate_fires(tmp_path: Path) -> None:
-    """80 of 100 MB; the step's operations tell that they are scores of attention."""
+    """80 of 100 MiB; the step's operations tell that they are scores of attention."""
     found = memory(tmp_path, "temporaries_dominate", held("step", **TEMPORARIES), trace=naive_attention())
     assert found["outcome"] == "fired"
     assert (
-        "Temporaries hold 80.0 MB of the 100 MB at the peak of the step, 80.0 % of it: products and a softmax"
+        "Temporaries hold 80.0 MiB of the 100 MiB at the peak of the step, 80.0 % of it: products and a softmax"
         in (found["sentence"])
     )
-    assert found["cure"] == "scaled_dot_product_attention keeps the scores on chip: at most 80.0 MB less (predicted)."
+    assert found["cure"] == "scaled_dot_product_attention keeps the scores on chip: at most 80.0 MiB less (predicted)."
 
 
 def test_temporaries_dominate_tells_what_was_measured(tmp_path: Path) -> None:
     """Of other implementations in the store the one with the lowest peak, with its speed."""
     now = held(settings={"impl": "naive", "causal": True}, **TEMPORARIES)
-    then = held(settings={"impl": "sdpa", "causal": True}, **TEMPORARIES | {"temporaries": 5 * MB}) | {"wall_us": 50}
+    then = held(settings={"impl": "sdpa", "causal": True}, **TEMPORARIES | {"temporaries": 5 * MIB}) | {"wall_us": 50}
     other = held(settings={"impl": "sdpa", "causal": False}, **TEMPORARIES | {"temporaries": 0})
     found = memory(tmp_path, "temporaries_dominate", now, then, other)
     assert found["cure"] == (
-        "impl=sdpa saves 75.0 MB of the peak, and a step is 2.00 times as fast (measured: it is in the store)."
+        "impl=sdpa saves 75.0 MiB of the peak, and a step is 2.00 times as fast (measured: it is in the store)."
     )
     assert found["gain"] == 2
 
 
 def test_temporaries_dominate_near_miss(tmp_path: Path) -> None:
     """Below 40 %, or not the most."""
-    assert memory(tmp_path, "temporaries_dominate", held(inputs=70 * MB, temporaries=30 * MB))["outcome"] == "clear"
+    assert memory(tmp_path, "temporaries_dominate", held(inputs=70 * MIB, temporaries=30 * MIB))["outcome"] == "clear"
 
 
 # -- sums --------------------------------------------------------------------------------------------------------------
@@ -172,12 +173,12 @@ def test_temporaries_dominate_near_miss(tmp_path: Path) -> None:
 def test_holders_off_fires(tmp_path: Path) -> None:
     """Two per cent off what the allocator counted: both figures."""
     run = held(**TEMPORARIES)
-    run["facts"]["memory_sums"] = {"off_frac": 0.02, "held_bytes": 98 * MB, "allocated_bytes": 100 * MB}
+    run["facts"]["memory_sums"] = {"off_frac": 0.02, "held_bytes": 98 * MIB, "allocated_bytes": 100 * MIB}
     found = memory(tmp_path, "holders_off", run)
     assert found["outcome"] == "fired"
     assert (
         found["sentence"]
-        == "The holders have 98.0 MB where the allocator counted 100 MB: at worst they are 2.00 % off."
+        == "The holders have 98.0 MiB where the allocator counted 100 MiB: at worst they are 2.00 % off."
     )
 
 

@@ -204,7 +204,7 @@ def test_hidden_copy_fires(tmp_path: Path) -> None:
     found = outcome(tmp_path, "hidden_copy", copying("aten::reshape", "aten::clone", "aten::copy_"))
     assert found["outcome"] == "fired"
     assert (
-        "aten::copy_ in aten::reshape makes the device copy 4.00 MB to itself, once a step: 10.0 us"
+        "aten::copy_ in aten::reshape makes the device copy 3.81 MiB to itself, once a step: 10.0 us"
         in found["sentence"]
     )
     assert "25.0 % of the device's busy time" in found["sentence"]
@@ -221,7 +221,7 @@ def test_addmm_bias_copy_fires(tmp_path: Path) -> None:
     found = outcome(tmp_path, "addmm_bias_copy", copying("aten::addmm"))
     assert found["outcome"] == "fired"
     assert (
-        "aten::addmm copies its bias (4.00 MB) before the product: 10.0 us of the device beside 30.0 us"
+        "aten::addmm copies its bias (3.81 MiB) before the product: 10.0 us of the device beside 30.0 us"
         in found["sentence"]
     )
 
@@ -328,7 +328,7 @@ def test_pageable_copy_fires(tmp_path: Path) -> None:
     """How much, and for how long the host is held."""
     found = outcome(tmp_path, "pageable_copy", host_copies("Pageable", 30))
     assert found["outcome"] == "fired"
-    assert "Memcpy HtoD (Pageable -> Device), 1.00 MB, aten::copy_" in found["sentence"]
+    assert "Memcpy HtoD (Pageable -> Device), 977 KiB, aten::copy_" in found["sentence"]
     assert "20.0 us of the device, and the host is held for 30.0 us" in found["sentence"]
 
 

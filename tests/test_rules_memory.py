@@ -6,6 +6,8 @@ from typing import Any
 
 from rule_given import Trace, outcome
 
+MIB, GIB = 2**20, 2**30
+
 
 def steps_with_call(name: str, *steps: int) -> Trace:
     """Four steps; in `steps` a call of this name takes 300 us."""
@@ -49,15 +51,16 @@ def test_host_memory_in_step_near_miss(tmp_path: Path) -> None:
 
 def memory(**counters: int) -> dict[str, Any]:
     """A run whose allocator counted this."""
-    counts = {"allocated_bytes": 4e9, "reserved_bytes": 8e9, "inactive_split_bytes": 0, "alloc_retries": 0}
-    return {"facts": {"memory": {**counts, "allocated_peak_bytes": 7e9, "reserved_peak_bytes": 8e9, **counters}}}
+    counts = {"allocated_bytes": 4 * GIB, "reserved_bytes": 8 * GIB, "inactive_split_bytes": 0, "alloc_retries": 0}
+    peaks = {"allocated_peak_bytes": 7 * GIB, "reserved_peak_bytes": 8 * GIB}
+    return {"facts": {"memory": {**counts, **peaks, **counters}}}
 
 
 def test_allocator_retries_fires(tmp_path: Path) -> None:
     """Number of retries, and the peaks."""
     found = outcome(tmp_path, "allocator_retries", Trace(), memory(alloc_retries=3))
     assert found["outcome"] == "fired"
-    assert "tried again 3 times, at a peak of 7.00 GB allocated and 8.00 GB reserved" in found["sentence"]
+    assert "tried again 3 times, at a peak of 7.00 GiB allocated and 8.00 GiB reserved" in found["sentence"]
 
 
 def test_allocator_retries_near_miss(tmp_path: Path) -> None:
@@ -67,18 +70,18 @@ def test_allocator_retries_near_miss(tmp_path: Path) -> None:
 
 
 def test_fragmentation_fires(tmp_path: Path) -> None:
-    """3 of 8 GB lie between tensors."""
-    found = outcome(tmp_path, "fragmentation", Trace(), memory(inactive_split_bytes=3_000_000_000))
+    """3 of 8 GiB lie between tensors."""
+    found = outcome(tmp_path, "fragmentation", Trace(), memory(inactive_split_bytes=3 * GIB))
     assert found["outcome"] == "fired"
-    assert "Of 8.00 GB that the allocator holds, 4.00 GB are in tensors, and 3.00 GB lie in pieces" in found["sentence"]
+    told = "Of 8.00 GiB that the allocator holds, 4.00 GiB are in tensors, and 3.00 GiB lie in pieces"
+    assert told in found["sentence"]
 
 
 def test_fragmentation_near_miss(tmp_path: Path) -> None:
     """A quarter; and a large share of little memory."""
-    assert (
-        outcome(tmp_path / "a", "fragmentation", Trace(), memory(inactive_split_bytes=2 * 10**9))["outcome"] == "clear"
-    )
-    little = memory(reserved_bytes=10**9, inactive_split_bytes=9 * 10**8)
+    quarter = memory(inactive_split_bytes=2 * GIB)
+    assert outcome(tmp_path / "a", "fragmentation", Trace(), quarter)["outcome"] == "clear"
+    little = memory(reserved_bytes=2 * GIB, inactive_split_bytes=GIB)
     assert outcome(tmp_path / "b", "fragmentation", Trace(), little)["outcome"] == "clear"
 
 
@@ -97,11 +100,11 @@ def moments(*allocations: tuple[float, int, int], device_type: int = 1) -> Trace
 
 def test_peak_in_step_fires(tmp_path: Path) -> None:
     """The highest of three moments, who allocated there, and how much more than before the step."""
-    trace = moments((10, 1_000_000, 3_000_000), (40, 2_000_000, 5_000_000), (60, -3_000_000, 2_000_000))
+    trace = moments((10, MIB, 3 * MIB), (40, 2 * MIB, 5 * MIB), (60, -3 * MIB, 2 * MIB))
     found = outcome(tmp_path, "peak_in_step", trace)
     assert found["outcome"] == "fired"
-    assert "at its peak of 5.00 MB 40.0 us into the step (40.0 % of its host time), in aten::mm" in found["sentence"]
-    assert "3.00 MB more than before the step" in found["sentence"]
+    assert "at its peak of 5.00 MiB 40.0 us into the step (40.0 % of its host time), in aten::mm" in found["sentence"]
+    assert "3.00 MiB more than before the step" in found["sentence"]
 
 
 def test_peak_in_step_near_miss(tmp_path: Path) -> None:

@@ -106,16 +106,16 @@ def test_activations_grow_with_the_batch(growth: dict[str, dict[str, Any]]) -> N
     assert (row["slope_bytes"], row["fixed_bytes"], row["points"]) == pytest.approx((100, 0, 3))
     assert row["power"] == pytest.approx(1)
     assert row["sentence"] == (
-        "activations grow from 100 bytes to 1.60 kB while batch goes from 1 to 16, with the power 1.00 of it."
+        "activations grow from 100 B to 1.56 KiB while batch goes from 1 to 16, with the power 1.00 of it."
     )
 
 
 def test_parameters_and_their_states_stay(growth: dict[str, dict[str, Any]]) -> None:
     """Whatever the batch."""
-    for holder, held in (("parameters", 1000), ("optimizer_state", 2000)):
+    for holder, held, told in (("parameters", 1000, "1000 B"), ("optimizer_state", 2000, "1.95 KiB")):
         assert (growth[holder]["slope_bytes"], growth[holder]["fixed_bytes"]) == pytest.approx((0, held))
         assert growth[holder]["power"] == pytest.approx(0)
-        assert growth[holder]["sentence"] == f"{holder} stay at {held / 1000:.2f} kB."
+        assert growth[holder]["sentence"] == f"{holder} stay at {told}."
 
 
 def test_a_peak_that_moves_to_another_phase_makes_no_line(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,21 @@ def rows(store: Path, query: str) -> list[tuple[Any, ...]]:
     """The rows of a query over a store."""
     with open_store(store) as connection:
         return connection.sql(query).fetchall()
+
+
+def rows_by_run(
+    folder: Path, run: Row, events: Mapping[str, Iterable[Row]], query: str
+) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of a query over one store that holds a point for every trace, by the run_id they begin with.
+
+    run: what all points are; events: of each, by the name that becomes its run_id and its point_id.
+    """
+    runs = [{**run, "run_id": name, "point_id": name} for name in events]
+    traces = [{**row, "run_id": name} for name, trace in events.items() for row in numbered(trace)]
+    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in events}
+    for name, *row in rows(write_store(folder, runs=runs, events=traces), query):
+        found[name].append(tuple(row))
+    return found
 
 
 # --- audits
@@ -193,13 +208,20 @@ CAUSES: dict[str, tuple[list[dict[str, Any]], str, str | None]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def gaps_of(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, ...]]]:
+    """Start, cause and detail of the gaps of every trace of CAUSES, each a point of its own in one store."""
+    events = {name: [*FIRST, *more] for name, (more, _, _) in CAUSES.items()}
+    return rows_by_run(
+        tmp_path_factory.mktemp("causes"), {}, events, "SELECT run_id, start_ns, cause, detail FROM gaps"
+    )
+
+
 @pytest.mark.parametrize("name", CAUSES)
-def test_cause_of_a_gap(tmp_path: Path, name: str) -> None:
+def test_cause_of_a_gap(gaps_of: dict[str, list[tuple[Any, ...]]], name: str) -> None:
     """The device runs dry at 10: every cause, what was seen of it, and beside it a near miss."""
-    events, cause, detail = CAUSES[name]
-    store = write_store(tmp_path, runs=[{}], events=numbered([*FIRST, *events]))
-    query = "SELECT start_ns, cause, detail FROM gaps"
-    assert rows(store, query) == [(10_000, cause, detail)]
+    _, cause, detail = CAUSES[name]
+    assert gaps_of[name] == [(10_000, cause, detail)]
 
 
 def test_a_gap_names_what_ends_it(tmp_path: Path) -> None:
@@ -287,10 +309,12 @@ def test_profiler_steps_follow_each_other(tmp_path: Path) -> None:
 
 def test_steps_with_a_long_pause_stand_alone(tmp_path: Path) -> None:
     """More than half a step's length behind its end another one does not follow it: it ends with its own work."""
-    for start, wall_us in ((181, 120), (180, 180)):
-        events = [mark(0, 0, 100), *in_step(0, 20, 30, 120), mark(1, start, 300), *in_step(1, start, 200, 210)]
-        store = write_store(tmp_path / str(start), runs=[imported()], events=numbered(events))
-        assert rows(store, STEPS)[0][4] == wall_us
+    traces = {
+        str(start): [mark(0, 0, 100), *in_step(0, 20, 30, 120), mark(1, start, 300), *in_step(1, start, 200, 210)]
+        for start in (181, 180)
+    }
+    found = rows_by_run(tmp_path, imported(), traces, "SELECT run_id, wall_us FROM steps WHERE step = 0")
+    assert found == {"181": [(120,)], "180": [(180,)]}
 
 
 def test_steps_of_an_annotation(tmp_path: Path) -> None:
@@ -522,12 +546,20 @@ VERDICTS: dict[str, tuple[list[Row], str, str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def bounds_of(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Any, ...]]]:
+    """Bound and reason of every trace of VERDICTS, each a point of its own in one store."""
+    events = {name: given for name, (given, _, _) in VERDICTS.items()}
+    return rows_by_run(
+        tmp_path_factory.mktemp("bounds"), imported(), events, "SELECT run_id, bound, reason FROM bounds"
+    )
+
+
 @pytest.mark.parametrize("name", VERDICTS)
-def test_verdict_of_a_trace(tmp_path: Path, name: str) -> None:
+def test_verdict_of_a_trace(bounds_of: dict[str, list[tuple[Any, ...]]], name: str) -> None:
     """Each rule gives its bound and the figures it rests on, and beside it stands a near miss."""
-    events, bound, reason = VERDICTS[name]
-    store = write_store(tmp_path, runs=[imported()], events=events)
-    assert rows(store, "SELECT bound, reason FROM bounds") == [(bound, reason)]
+    _, bound, reason = VERDICTS[name]
+    assert bounds_of[name] == [(bound, reason)]
 
 
 def told(store: Path) -> str:
@@ -563,12 +595,12 @@ def test_the_kind_that_takes_most_time_decides(tmp_path: Path) -> None:
     """Prefill and decode are judged apart, by the one that takes more time in all, not by the longer one."""
     kinds = [{"kind": "decode", "steps": [[0, 3]]}, {"kind": "prefill", "steps": [[4, 4]]}]
     events = loop(400, work=[(50, 150)])
-    query = "SELECT kind, steps, wall_us FROM _import_verdicts"
-    store = write_store(tmp_path / "decode", runs=[imported(kinds=kinds)], events=events)
-    assert rows(store, query) == [("decode", 4, 400)]
     longer = [{**row, "dur_ns": 5_000_000} if row["name"] == "ProfilerStep#4" else row for row in events]
-    store = write_store(tmp_path / "prefill", runs=[imported(kinds=kinds)], events=longer)
-    assert rows(store, query) == [("prefill", 1, 5000)]
+    query = "SELECT run_id, kind, steps, wall_us FROM _import_verdicts"
+    assert rows_by_run(tmp_path, imported(kinds=kinds), {"as it is": events, "longer": longer}, query) == {
+        "as it is": [("decode", 4, 400)],
+        "longer": [("prefill", 1, 5000)],
+    }
 
 
 def test_figures_of_a_trace(tmp_path: Path) -> None:
@@ -594,13 +626,13 @@ def test_an_import_changes_no_sweep(tmp_path: Path) -> None:
         ]
     )  # fmt: skip
     alone = write_store(tmp_path / "alone", runs=[swept])
-    query = "FROM bounds WHERE point_id = 's'"
-    assert rows(both, query) == rows(alone, query)
-    assert rows(both, "SELECT perturbation, reason FROM perturbation WHERE run_id = 'i'") == [
-        (None, "imported: nothing was timed without a profiler")
-    ]
-    assert rows(both, "SELECT count(*) FROM law") == rows(alone, "SELECT count(*) FROM law") == [(1,)]
-    assert rows(both, "FROM crossovers") == rows(alone, "FROM crossovers")
+    with open_store(both) as beside, open_store(alone) as by_itself:
+        for query in ("FROM bounds WHERE point_id = 's'", "SELECT count(*) FROM law", "FROM crossovers"):
+            assert beside.sql(query).fetchall() == by_itself.sql(query).fetchall()
+        assert beside.sql("SELECT count(*) FROM law").fetchall() == [(1,)]
+        assert beside.sql("SELECT perturbation, reason FROM perturbation WHERE run_id = 'i'").fetchall() == [
+            (None, "imported: nothing was timed without a profiler")
+        ]
 
 
 def test_a_store_without_imports_reads_no_event(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_an_event_beyond_the_largest_size_is_lost() -> None:
     huge = b'{"a": "' + b"x" * LARGEST_EVENT_BYTES + b'"}'
     salvaged = read(huge + b", " + GOOD, final=False)
     assert salvaged.texts == [GOOD]
-    assert [lost.why for lost in salvaged.lost] == ["larger than 16 MB"]
+    assert [lost.why for lost in salvaged.lost] == ["larger than 16 MiB"]
 
 
 def test_an_event_that_is_cut_off_is_never_closed_by_guess() -> None:

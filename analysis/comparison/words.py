@@ -194,7 +194,7 @@ def value(number: float | None, unit: str | None) -> str:
     if number is None:
         return "-"
     if unit == "bytes":
-        steps: Sequence[tuple[float, str]] = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+        steps: Sequence[tuple[float, str]] = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1, "B"))
     elif unit == "s":
         steps = ((60, "min"), (1, "s"), (1e-3, "ms"))
     else:

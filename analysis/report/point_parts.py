@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis.report.point_flame import Node, folded, operators, tree, walk
@@ -617,11 +617,10 @@ def _with_unit(value: float | None, unit: str) -> str | None:
 
 
 def _bytes(count: float | None) -> str | None:
-    """Bytes with their unit, powers of ten."""
+    """Bytes with their unit, a power of 1,024, as on the rest of the page."""
     if count is None:
         return None
-    units: Callable[[float], str] = number
-    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+    for size, unit in ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")):
         if count >= size:
-            return f"{units(count / size)} {unit}"
-    return f"{count:,} bytes"
+            return f"{number(count / size)} {unit}"
+    return f"{count:,} B"

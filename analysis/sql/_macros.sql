@@ -3,32 +3,32 @@
 -- A number, or NULL where it is not finite: what could not be measured is unknown.
 CREATE MACRO _finite(x) AS CASE WHEN isfinite(x::DOUBLE) THEN x::DOUBLE END;
 
--- A number as text with 3 significant digits.
+-- A number as text with 3 significant digits; what rounds to a power of ten counts as one.
 -- (A macro repeats its argument wherever it uses it, so that a long one would be planned many times: the list has it once.)
 CREATE MACRO _number(x) AS [CASE
     WHEN v IS NULL OR isnan(v) THEN NULL
     WHEN isinf(v) THEN 'infinity'
-    WHEN abs(v) >= 1000 THEN format('{:.0f}', round(v, 2 - floor(log10(abs(v)))::INTEGER))
-    WHEN abs(v) >= 100 THEN format('{:.0f}', v)
-    WHEN abs(v) >= 10 THEN format('{:.1f}', v)
-    WHEN abs(v) >= 1 THEN format('{:.2f}', v)
+    WHEN abs(v) >= 999.5 THEN format('{:.0f}', round(v, 2 - floor(log10(abs(v)))::INTEGER))
+    WHEN abs(v) >= 99.95 THEN format('{:.0f}', v)
+    WHEN abs(v) >= 9.995 THEN format('{:.1f}', v)
+    WHEN abs(v) >= 0.9995 THEN format('{:.2f}', v)
     ELSE format('{:.3g}', v)
 END FOR v IN [x::DOUBLE]][1];
 
--- A time with its unit.
-CREATE MACRO _us(x) AS _number(x) || ' us';
+-- A time with its unit: us, ms from 1,000 us on, s from 1,000,000 us on, as the runner and the report's page write it.
+-- (With three digits 999.5 is 1000.)
 CREATE MACRO _time(us) AS [
-    _number(CASE WHEN t >= 1e6 THEN t / 1e6 WHEN t >= 1e3 THEN t / 1e3 ELSE t END)
-    || CASE WHEN t >= 1e6 THEN ' s' WHEN t >= 1e3 THEN ' ms' ELSE ' us' END
+    _number(t / CASE WHEN abs(t) >= 999.5e3 THEN 1e6 WHEN abs(t) >= 999.5 THEN 1e3 ELSE 1 END)
+        || CASE WHEN abs(t) >= 999.5e3 THEN ' s' WHEN abs(t) >= 999.5 THEN ' ms' ELSE ' us' END
 FOR t IN [us]][1];
 
--- An amount of memory with its unit.
+-- An amount of memory with its unit, a power of 1,024; what was freed is negative. (Rates, GB/s, are powers of ten.)
 CREATE MACRO _bytes(x) AS [
     CASE
-        WHEN n >= 1e9 THEN _number(n / 1e9) || ' GB'
-        WHEN n >= 1e6 THEN _number(n / 1e6) || ' MB'
-        WHEN n >= 1e3 THEN _number(n / 1e3) || ' kB'
-        ELSE n::BIGINT || ' bytes'
+        WHEN abs(n) >= 2^10
+            THEN _number(n / CASE WHEN abs(n) >= 2^30 THEN 2^30 WHEN abs(n) >= 2^20 THEN 2^20 ELSE 2^10 END)
+                || CASE WHEN abs(n) >= 2^30 THEN ' GiB' WHEN abs(n) >= 2^20 THEN ' MiB' ELSE ' KiB' END
+        ELSE n::BIGINT || ' B'
     END
 FOR n IN [x]][1];
 
@@ -139,3 +139,41 @@ CREATE MACRO _is_waiting(call) AS
 -- stores there are 1.66 to 2.01, and at most 7 % of a store's compiled points lie above 3.2. Another host, Python stacks or
 -- recorded shapes may cost more.
 CREATE MACRO _host_inflation() AS {'usual': 1.75::DOUBLE, 'least': 1.0::DOUBLE, 'most': 3.2::DOUBLE};
+
+-- The settings that are ways to one and the same result: two points that differ in one of them alone are a measured
+-- cure. choices: known values, the plainest first. workloads: whose setting it is; NULL = of all, so that `impl` and
+-- `backend` of somebody's own function count too. is_exact: false where the first choice is more exact than the others,
+-- so that only the way from it to them counts. The list stands here, so that a store made before it is read in the same
+-- way. Not in it is what changes the work (sizes, model, causal, pattern, seed, kind of optimizer), what guards the
+-- result (scaler), and `threads`, an axis along which series run.
+CREATE MACRO _ways() AS [
+    {'setting': 'impl', 'workloads': NULL::VARCHAR[], 'is_exact': true,
+        'choices': ['naive', 'inplace', 'sdpa', 'loop', 'foreach', 'fused', 'default']},
+    {'setting': 'backend', 'workloads': NULL, 'is_exact': true,
+        'choices': ['math', 'efficient', 'flash', 'cudnn', 'auto']},
+    {'setting': 'attention', 'workloads': ['llm_prefill', 'llm_decode'], 'is_exact': true,
+        'choices': ['eager', 'sdpa']},
+    {'setting': 'cache', 'workloads': ['llm_decode'], 'is_exact': true, 'choices': ['dynamic', 'static']},
+    {'setting': 'pool', 'workloads': ['shape_sequence'], 'is_exact': true,
+        'choices': ['none', 'fraction', 'warmup', 'preallocated']},
+    {'setting': 'checkpoint', 'workloads': ['train_step'], 'is_exact': true, 'choices': ['false', 'true']},
+    {'setting': 'capturable', 'workloads': ['train_step'], 'is_exact': true, 'choices': ['false', 'true']},
+    {'setting': 'set_to_none', 'workloads': ['train_step'], 'is_exact': true, 'choices': ['false', 'true']},
+    {'setting': 'autocast', 'workloads': ['train_step'], 'is_exact': false, 'choices': ['null', 'bf16', 'fp16']},
+    {'setting': 'optimizer', 'workloads': ['train_step'], 'is_exact': false, 'choices': ['adam', 'adam8bit']}
+];
+
+-- The value of a way as a word of its own: `null` where nothing is chosen.
+CREATE MACRO _chosen(params, setting) AS coalesce(json_extract_string(params, _pointer(setting)), 'null');
+
+-- Whether a setting of a workload is a way to the same result, as these parameters choose it.
+CREATE MACRO _is_way(way, workload, params) AS json_exists(params, _pointer(way.setting))
+    AND (way.workloads IS NULL OR list_contains(way.workloads, workload))
+    AND (way.is_exact OR list_contains(way.choices, _chosen(params, way.setting)));
+
+-- What a step itself holds at its peak: without `other`, libraries' workspaces, which depend on what ran before it.
+-- Unknown where its holders are.
+CREATE MACRO _own_bytes(peak_bytes, holders) AS CASE
+    WHEN json_type(holders) = 'OBJECT'
+        THEN peak_bytes - coalesce(TRY_CAST(json_extract_string(holders, '/other') AS BIGINT), 0)
+END;

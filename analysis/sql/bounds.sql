@@ -15,7 +15,7 @@ WITH judged AS (
             WHEN bound <> 'unknown' THEN wall_us / nullif(without_overhead_us, 0)
         END AS gain,
         CASE
-            WHEN device_kind = 'compute' THEN 'at ' || _percent(flops_share) || ' of the ' || dtype || ' FLOP/s roof'
+            WHEN device_kind = 'compute' THEN 'at ' || _percent(flops_share) || ' of the ' || limiting_dtypes || ' FLOP/s roof'
             WHEN device_kind = 'memory'
                 THEN 'at ' || _percent(bytes_share) || ' of the ' || upper(bytes_roof) || ' bytes/s roof'
             WHEN device_kind = 'mixed'
@@ -27,7 +27,7 @@ WITH judged AS (
             WHEN device_kind = 'inefficient'
                 THEN 'inefficient: the roofs explain ' || _percent(roof_share) || ' of it'
             WHEN operations IS NULL THEN 'no cost model'
-            ELSE 'no cost model: no roof was measured for its operations'
+            ELSE 'no cost model: no roof was measured for its operations' || coalesce(' in ' || missing_dtypes, '')
         END AS device_reason
     FROM _verdicts
     WHERE NOT coalesce(source = 'import' AND status = 'ok', false)
@@ -40,7 +40,7 @@ reasoned AS (
             WHEN 'noop' THEN 'noop does no work, so it has no times'
             WHEN 'cold' THEN 'a first call has no steady state'
             WHEN 'input' THEN 'the host waits ' || _percent(data_us / wall_us) || ' of a step for its input ('
-                || _us(coalesce(data_us_low, data_us)) || ' to ' || _us(coalesce(data_us_high, data_us)) || ')'
+                || _time(coalesce(data_us_low, data_us)) || ' to ' || _time(coalesce(data_us_high, data_us)) || ')'
             WHEN 'no times' THEN 'no time was measured' || coalesce(': ' || _fact(reasons, 'wall_us'), '')
             WHEN 'no floor' THEN 'no floor was measured' || coalesce(': ' || _fact(reasons, 'floor_us'), '')
             WHEN 'noise' THEN 'the work is within the noise of the floor'
@@ -66,25 +66,27 @@ reasoned AS (
         END AS why,
         CASE
             WHEN gain > 1 AND rule = 'input'
-                THEN '; without that wait it would take ' || _us(without_input_us) || ', ' || _number(gain) || ' times less'
+                THEN '; without that wait it would take ' || _time(without_input_us) || ', '
+                    || _number(gain) || ' times less'
             WHEN gain > 1 AND is_cpu
-                THEN '; the work alone takes ' || _us(without_overhead_us) || ', ' || _number(gain) || ' times less'
+                THEN '; the work alone takes ' || _time(without_overhead_us) || ', ' || _number(gain) || ' times less'
             WHEN gain > 1
-                THEN '; without launch overhead it would take ' || _us(without_overhead_us) || ', '
+                THEN '; without launch overhead it would take ' || _time(without_overhead_us) || ', '
                     || _number(gain) || ' times less'
             ELSE ''
         END AS gain_text,
         CASE
-            WHEN rule = 'input' THEN 'A step comes every ' || _us(wall_us)
+            WHEN rule = 'input' THEN 'A step comes every ' || _time(wall_us)
                 || CASE
                     WHEN is_cpu THEN ''
-                    ELSE ' although the host issues it in ' || _us(issue_us) || ' and the device works ' || _us(device_us)
-                END || ', and for ' || _us(data_us) || ' of that the host waits for its input'
-            WHEN is_cpu THEN 'Of ' || _us(wall_us) || ' a step ' || _us(overhead_us) || ' are overhead and '
-                || _us(work_us) || ' are work'
-            WHEN rule = 'overhead' THEN 'The host needs ' || _us(issue_us)
-                || ' to issue a step that the device finishes in ' || _us(device_us)
-            ELSE 'The device works ' || _us(device_us) || ' on a step that the host issues in ' || _us(issue_us)
+                    ELSE ' although the host issues it in ' || _time(issue_us) || ' and the device works '
+                        || _time(device_us)
+                END || ', and for ' || _time(data_us) || ' of that the host waits for its input'
+            WHEN is_cpu THEN 'Of ' || _time(wall_us) || ' a step ' || _time(overhead_us) || ' are overhead and '
+                || _time(work_us) || ' are work'
+            WHEN rule = 'overhead' THEN 'The host needs ' || _time(issue_us)
+                || ' to issue a step that the device finishes in ' || _time(device_us)
+            ELSE 'The device works ' || _time(device_us) || ' on a step that the host issues in ' || _time(issue_us)
         END AS terms_text
     FROM judged
 )
@@ -104,24 +106,24 @@ SELECT
         WHEN bound = 'unknown' THEN 'Unknown: ' || why
         WHEN rule = 'overhead' THEN terms_text || ': overhead-bound' || gain_text
         WHEN rule = 'input' THEN terms_text || ': input-bound' || gain_text
-        WHEN rule = 'noise' THEN 'A step takes ' || _us(wall_us) || ' and its floor ' || _us(floor_us)
+        WHEN rule = 'noise' THEN 'A step takes ' || _time(wall_us) || ' and its floor ' || _time(floor_us)
             || ': overhead-bound, the work is within the noise'
-        WHEN rule = 'hidden' THEN 'A step takes ' || _us(wall_us) || ' and its floor ' || _us(floor_us)
+        WHEN rule = 'hidden' THEN 'A step takes ' || _time(wall_us) || ' and its floor ' || _time(floor_us)
             || ': balanced, the noise hides whether the work is above or below it'
-        WHEN rule = 'by the law' THEN 'A step takes ' || _us(wall_us) || ' although the device needs ' || _us(device_us)
-            || ' and nothing in it waits: overhead-bound' || gain_text
-        WHEN rule = 'serialized' THEN 'A step takes ' || _us(wall_us) || ', more than its issue time of '
-            || _us(issue_us) || ' or its device time of ' || _us(device_us) || ': serialized by ' || blocking_names
+        WHEN rule = 'by the law' THEN 'A step takes ' || _time(wall_us) || ' although the device needs '
+            || _time(device_us) || ' and nothing in it waits: overhead-bound' || gain_text
+        WHEN rule = 'serialized' THEN 'A step takes ' || _time(wall_us) || ', more than its issue time of '
+            || _time(issue_us) || ' or its device time of ' || _time(device_us) || ': serialized by ' || blocking_names
         WHEN rule = 'balanced' THEN terms_text || ': balanced, the difference is within the noise'
         WHEN bound = 'device-bound' THEN terms_text || ': device-bound, ' || why
         ELSE terms_text || ': ' || bound || ' ' || why
     END || '.' || CASE WHEN host_contended THEN ' Something else used the host meanwhile.' ELSE '' END || CASE
-        WHEN host_noise THEN ' Host noise: here the step was issued in ' || _us(own_issue_us) || ', while '
-            || _counted(issue_points, 'point') || ' that launch the same take ' || _us(issue_us) || '.'
+        WHEN host_noise THEN ' Host noise: here the step was issued in ' || _time(own_issue_us) || ', while '
+            || _counted(issue_points, 'point') || ' that launch the same take ' || _time(issue_us) || '.'
         ELSE ''
     END || CASE
         WHEN bound <> 'input-bound' AND data_us > wall_us / 10
-            THEN ' In ' || _us(data_us) || ' of a step of ' || _us(wall_us) || ' it waits for its input.'
+            THEN ' In ' || _time(data_us) || ' of a step of ' || _time(wall_us) || ' it waits for its input.'
         ELSE ''
     END AS sentence,
     overhead_us, overhead_us_low, overhead_us_high,
@@ -138,7 +140,8 @@ SELECT
     data_us, data_us_low, data_us_high,
     host_slope, host_slope_low, host_slope_high,
     device_slope, device_slope_low, device_slope_high,
-    without_overhead_us, roof_us, flops_share, bytes_share, bytes_roof, flops, bytes, bytes_min, fusion_headroom,
+    without_overhead_us, roof_us, flops_share, bytes_share, flops_roof_per_s, flops_dtypes, missing_dtypes,
+    bytes_roof, flops, bytes, bytes_min, fusion_headroom,
     underfilled_frac, launches, kernels,
     device_method, blocking_calls, host_contended, own_issue_us, issue_points, host_noise
 FROM reasoned

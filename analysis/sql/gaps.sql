@@ -167,17 +167,18 @@ CREATE MACRO _gaps_among(chosen_events) AS TABLE (
             WHEN cause = 'unknown' AND launch_ns IS NULL THEN 'the launch of the next event is not in the trace'
             WHEN cause IN ('memcpy', 'synchronize') AND drained
                 THEN CASE WHEN is_fence THEN 'the runner''s fence: ' ELSE '' END || wait
-                    || ', then ' || _us((launch_ns - waited_ns) / 1e3) || ' until the next launch'
+                    || ', then ' || _time((launch_ns - waited_ns) / 1e3) || ' until the next launch'
             WHEN cause = 'memcpy' THEN call
             WHEN cause = 'host late' AND launch_ns >= start_ns
-                THEN call || ' began ' || _us((launch_ns - start_ns) / 1e3) || ' after the device ran dry'
+                THEN call || ' began ' || _time((launch_ns - start_ns) / 1e3) || ' after the device ran dry'
             WHEN cause = 'host late' AND launched_ns >= start_ns
-                THEN call || ' took ' || _us((launched_ns - launch_ns) / 1e3)
-            WHEN cause = 'host late' THEN call || ' began only ' || _us((end_ns - launch_ns) / 1e3) || ' before the start'
+                THEN call || ' took ' || _time((launched_ns - launch_ns) / 1e3)
+            WHEN cause = 'host late'
+                THEN call || ' began only ' || _time((end_ns - launch_ns) / 1e3) || ' before the start'
             WHEN cause = 'other stream' AND stream_was_free
-                THEN 'launched ' || _us((end_ns - launch_ns) / 1e3) || ' before, on a stream that was free'
+                THEN 'launched ' || _time((end_ns - launch_ns) / 1e3) || ' before, on a stream that was free'
             WHEN cause = 'other stream'
-                THEN 'launched ' || _us((end_ns - launch_ns) / 1e3) || ' before, on a stream that stood still'
+                THEN 'launched ' || _time((end_ns - launch_ns) / 1e3) || ' before, on a stream that stood still'
             WHEN cause = 'unknown' AND is_inside THEN 'between two events of one launch'
             WHEN cause = 'unknown' THEN 'launched in time: a pause of the device between two events'
         END AS detail,

@@ -437,7 +437,7 @@ class _Mender:
         if self.limit == len(self.chunk):
             raise _CutOff("cut off")
         whole = self.limit - self.start >= LARGEST_EVENT_BYTES
-        raise _Broken(f"larger than {LARGEST_EVENT_BYTES >> 20} MB" if whole else "no end found")
+        raise _Broken(f"larger than {LARGEST_EVENT_BYTES >> 20} MiB" if whole else "no end found")
 
     def next_byte(self) -> int:
         match = _GAP.match(self.chunk, self.pos, self.limit)

@@ -18,8 +18,8 @@ SELECT c.workload, c.dtype,
         || CASE WHEN c.compile <> 'false' AND c.dynamic IS DISTINCT FROM 'false' THEN ' dynamic=' || coalesce(c.dynamic, 'null') ELSE '' END
         || coalesce(' ' || s.settings, '') || coalesce(' ' || a.settings, '') AS mode,
     c.axis, c.text AS crossing,
-    format('{}: {:.0f} / {:.0f} us', e.least, e.issue_low, e.device_low) AS "low end, issue / device",
-    format('{}: {:.0f} / {:.0f} us', e.most, e.issue_high, e.device_high) AS "high end, issue / device",
+    e.least || ': ' || _time(e.issue_low) || ' / ' || _time(e.device_low) AS "low end, issue / device",
+    e.most || ': ' || _time(e.issue_high) || ' / ' || _time(e.device_high) AS "high end, issue / device",
     e.gain AS gain, e.points
 FROM crossovers c
 JOIN ends e ON (e.environment_id, e.workload, e.dtype, e.compile, e.params) = (c.environment_id, c.workload, c.dtype, c.compile, c.params)

@@ -55,7 +55,7 @@ function numberText(value, digits = 3) {
 }
 
 function timeScale(us) {
-  return Math.abs(us) >= 1e6 ? [1e6, "s"] : Math.abs(us) >= 1e3 ? [1e3, "ms"] : [1, "µs"];
+  return Math.abs(us) >= 999.5e3 ? [1e6, "s"] : Math.abs(us) >= 999.5 ? [1e3, "ms"] : [1, "µs"];
 }
 
 function timeText(us) {

@@ -27,11 +27,11 @@ SELECT
         || _percent(share) || '): '
         || CASE
             WHEN is_memory AND l2 = 'warm' AND working_set_bytes <= l2_bytes THEN 'its '
-                || _number(working_set_bytes / 1e6)
-                || ' MB stay in the L2 cache of ' || _number(l2_bytes / 1e6) || ' MB, and the DRAM roof does not hold.'
+                || _bytes(working_set_bytes) || ' stay in the L2 cache of ' || _bytes(l2_bytes)
+                || ', and the DRAM roof does not hold.'
             WHEN is_memory AND l2 = 'warm' AND working_set_bytes < 3 * l2_bytes THEN 'part of its '
-                || _number(working_set_bytes / 1e6)
-                || ' MB stays in the L2 cache of ' || _number(l2_bytes / 1e6) || ' MB from step to step.'
+                || _bytes(working_set_bytes) || ' stays in the L2 cache of ' || _bytes(l2_bytes)
+                || ' from step to step.'
             WHEN is_memory THEN 'the bytes/s roof was measured too low, or the cost model counts too many bytes.'
             ELSE 'the FLOP/s roof was measured at a lower clock, or the cost model counts too many FLOPs.'
         END AS sentence,
