@@ -265,9 +265,10 @@ def bounds_map(points: Sequence[Row], axis: str, name: Name) -> Chart:
     series = len({row["series"] for row in rows})
     step = max(14, min(46, 640 // max(1, len(columns))))
     x_axis = alt.Axis(orient="top", title=axis, labelAngle=0 if step >= 34 else -90, domain=False, ticks=False)
+    names, height = marks.series_names((row["series"] for row in rows), 300, 26 if series <= 40 else 18)
     base = alt.Chart(marks.data(rows)).encode(
         x=alt.X("column:O", sort=[theme.size(column) for column in columns], axis=x_axis),
-        y=alt.Y("series:N", sort=None, axis=alt.Axis(title=None, labelLimit=300, domain=False, ticks=False)),
+        y=alt.Y("series:N", sort=None, axis=names),
         tooltip=marks.tooltip(series="series", column=axis, bound="bound", says="why"),
     )
     stroke, width = (theme.FAINT, 1) if len(rows) <= MARKS_WITH_STROKES else (None, 0)
@@ -279,7 +280,7 @@ def bounds_map(points: Sequence[Row], axis: str, name: Name) -> Chart:
         title=marks.title(f"Bound at each {axis}", "one row a series; blank cells were not part of the sweep", LARGE),
         description=f"Map of bounds: {theme.plural(series, 'series')} by {axis}",
         width=alt.Step(step),
-        height=alt.Step(26 if series <= 40 else 18),
+        height=height,
         usermeta=marks.first_of("series", MOST_SERIES),
     )
 
@@ -311,8 +312,9 @@ def crossings(crossings: Sequence[Row], axis: str, name: Name, unstated: int = 0
     x = marks.log_ruler(ends, axis, COUNT_LABELS)
     for row in rows:
         row["from"], row["to"] = row["low"] or x.low, row["high"] or x.high
+    names, height = marks.series_names((row["series"] for row in rows), 360, 24, grid=True)
     base = alt.Chart(marks.data(sorted(rows, key=_crossing_order))).encode(
-        y=alt.Y("series:N", sort=None, axis=alt.Axis(title=None, labelLimit=360, domain=False, ticks=False, grid=True)),
+        y=alt.Y("series:N", sort=None, axis=names),
         tooltip=marks.tooltip(series="series", says="crossing"),
     )
     kind = alt.datum.kind
@@ -337,7 +339,7 @@ def crossings(crossings: Sequence[Row], axis: str, name: Name, unstated: int = 0
         title=marks.title(f"At which {axis} each series stops being {theme.OVERHEAD_REGIME}", said, LARGE),
         description=f"Crossover of each series over {axis}. {said}",
         width=LARGE.width - 330,
-        height=alt.Step(24),
+        height=height,
         usermeta=marks.first_of("series", MOST_SERIES),
     )
 

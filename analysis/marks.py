@@ -21,6 +21,10 @@ TIME_LABELS = (
 COUNT_LABELS = "format(datum.value, ',~r')"
 RATIO_LABELS = "format(datum.value, '~g') + '×'"
 PERCENT_LABELS = "datum.value == 0 ? '0' : format(100 * datum.value, '+~r') + ' %'"
+LABEL_CHARACTER = 5.8
+"""Pixels that a letter of an axis' names takes, at most as a mean of a long name."""
+TWO_LINES = 30
+"""Height of a row whose name takes two lines."""
 Side = Literal["left", "right"]
 LEFT: Side = "left"
 RIGHT: Side = "right"
@@ -144,6 +148,24 @@ def title(text: str, subtitle: str, frame: Frame) -> alt.TitleParams:
 
 def _wrapped(text: str, characters: int) -> list[str]:
     return textwrap.wrap(text, max(24, characters), break_on_hyphens=False) or [""]
+
+
+def series_names(names: Iterable[str], limit: int, step: int, **axis: Any) -> tuple[alt.Axis, alt.Step]:
+    """The axis of series' names, a row each, and the height of a row: a name longer than limit pixels takes two lines.
+
+    What differs may stand behind the words that many series share, so that a name is cut only behind its second line.
+    step: height of a row whose name is short. axis: further properties of the axis.
+    """
+    characters = int(limit / LABEL_CHARACTER)
+    broken = f"replace(datum.label, regexp('^(.{{1,{characters - 2}}}) · '), '$1 ·\\n')"
+    is_long = f"length(datum.label) > {characters}"
+    look: dict[str, Any] = {
+        "labelExpr": f"{is_long} ? split({broken}, '\\n') : datum.label",
+        "labelBaseline": {"condition": {"test": is_long, "value": "bottom"}, "value": "middle"},
+        "labelLineHeight": 12,
+    }
+    height = max(step, TWO_LINES) if any(len(name) > characters for name in names) else step
+    return alt.Axis(title=None, labelLimit=limit, domain=False, ticks=False, **look, **axis), alt.Step(height)
 
 
 def tooltip(**titles: str) -> list[alt.Tooltip]:

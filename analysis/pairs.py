@@ -56,8 +56,8 @@ class Kind:
 
 
 _SIDES = (
-    "Above the line at 1× the second setting takes less, below it more; bars are the widest ratio that both intervals "
-    "allow, and a bar that crosses the line tells no difference."
+    "Above 1× the second setting takes less, below it more; bars are the widest ratio that both intervals allow, and a "
+    "bar that crosses the line at 1× tells no difference."
 )
 
 KINDS: dict[str, Kind] = {
@@ -284,11 +284,12 @@ def pair_overview(rows: Sequence[Row], kind: str, name: Name, frame: Frame = OVE
     data = [_strip_row(label, row, has_ticks) for label, row in pairs]
     x = marks.log_ruler([*(row["value"] for row in data), 0.8, 1.25], _ratio_title(pairs), RATIO_LABELS)
     subtitle = _overview_sentence(asked, middles, len(shown), has_ticks)
-    return alt.layer(*_strip_marks(data, shown, x, has_ticks)).properties(
+    axis, height = marks.series_names(shown, 420, 18)
+    return alt.layer(*_strip_marks(data, alt.Y("series:N", sort=shown, axis=axis), x, has_ticks)).properties(
         title=marks.title(f"{asked.title}: {asked.leading}, by series", subtitle, Frame(frame.width + 300, 0)),
         description=f"{asked.title}: ratio of {asked.leading} by series. {subtitle}",
         width=frame.width,
-        height=alt.Step(18),
+        height=height,
     )
 
 
@@ -314,9 +315,8 @@ def _strip_row(label: str, row: Row, has_ticks: bool) -> dict[str, Any]:
     return drawn | {"change": _CHANGES[row.get("change") or "none"][0], "says": f"{at}{ratio_words(row)}"}
 
 
-def _strip_marks(data: Sequence[Row], order: Sequence[str], x: Ruler, has_ticks: bool) -> list[alt.Chart]:
-    axis = alt.Axis(title=None, labelLimit=420, domain=False, ticks=False)
-    base = alt.Chart(marks.data(data)).encode(y=alt.Y("series:N", sort=list(order), axis=axis))
+def _strip_marks(data: Sequence[Row], names: alt.Y, x: Ruler, has_ticks: bool) -> list[alt.Chart]:
+    base = alt.Chart(marks.data(data)).encode(y=names)
     one = alt.Chart(marks.data([{"level": 1.0}])).mark_rule(color=theme.INK, strokeWidth=1)
     least, most = _summary(x, "min(value):Q"), alt.X2("max(value):Q")
     reach = base.mark_rule(color=theme.MUTED, strokeWidth=1.4, opacity=0.7).encode(x=least, x2=most)

@@ -335,11 +335,8 @@ def fusion_headroom(rows: Sequence[Row], name: Name, frame: Frame = FRAME) -> Ch
     times = [time for row in data for time in (row["now"], row["fused"], row["roof"])]
     x = marks.log_ruler(times, "time per step")
     x = Ruler(x.low, theme.rounded(x.high * (x.high / x.low) ** 0.12), x.ticks, x.title, x.labels, x.kind)
-    names = alt.Y(
-        "point:N",
-        sort=[row["point"] for row in data],
-        axis=alt.Axis(title=None, labelLimit=320, domain=False, ticks=False, grid=True),
-    )
+    axis, height = marks.series_names((row["point"] for row in data), 320, 22, grid=True)
+    names = alt.Y("point:N", sort=[row["point"] for row in data], axis=axis)
     base = alt.Chart(marks.data(data)).encode(
         y=names, tooltip=marks.tooltip(point="point", says="now", then="fused", least="roofs allow", gain="gain")
     )
@@ -348,7 +345,7 @@ def fusion_headroom(rows: Sequence[Row], name: Name, frame: Frame = FRAME) -> Ch
         title=marks.title("What fusing the operations of a step would gain", subtitle, frame),
         description=f"Time of a step now and fused. {subtitle}",
         width=frame.width - 120,
-        height=alt.Step(22),
+        height=height,
     )
 
 

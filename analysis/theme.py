@@ -174,7 +174,8 @@ def number(value: float | int | None, digits: int = 3) -> str:
         return "–"
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    rounded = float(f"{value:.{digits - 1}e}")  # what rounds to a power of ten counts as one: 0.9996 is 1.00
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
     text = f"{value:,.{decimals}f}".replace("-", "−")
     return text.rstrip("0").rstrip(".") if "." in text and isinstance(value, int) else text
 

@@ -3,10 +3,12 @@
 Every operation that reaches a kernel is seen where torch dispatches it, those of a backward pass included.
 
 FLOPs: of products, convolutions and attention by torch.utils.flop_counter (2 for each multiplication with its addition;
-attention as if every query met every key, also where it is causal); of what works element by element 1 for each element
-of the result, whatever it computes. Bytes: each tensor that an operation reads, once, and each that it writes, once; a
-view moves nothing; where places are chosen by an index, those places. Left out: FLOPs of reductions, workspaces, what
-is called outside of torch's operators (own kernels), collectives.
+attention as if every query met every key, also where it is causal), and by the same rule of products with a vector and
+of 8-bit integers, which it lacks; of what works element by element 1 for each element of the result, whatever it
+computes. Bytes: each tensor that an operation reads, once, and each that it writes, once; a
+view moves nothing; where places are chosen by an index, those places. Left out: FLOPs of reductions, transforms and
+solvers, of recurrent layers that a library runs as one (cuDNN), workspaces, what is called outside of torch's operators
+(own kernels), collectives. A step with sparse or nested tensors is not counted: their shapes do not tell what is there.
 
 Number format: a product computes in that of its first operand, all else in that of its result. It is told where it is
 not the point's own. Whole numbers and tensors without an axis count as the point's, but for products of whole numbers.
@@ -121,7 +123,7 @@ class Count(TorchDispatchMode):
         """Call and count an operation; one that is made of others is counted as these."""
         kwargs = kwargs or {}
         packet = func._overloadpacket
-        if packet not in flop_registry and packet not in _ATTENTION:
+        if packet not in flop_registry and packet not in _OWN:
             with self:
                 parts = func.decompose(*args, **kwargs)
             if parts is not NotImplemented:
@@ -198,21 +200,35 @@ def moved(tensor: torch.Tensor) -> int:
     return min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes())
 
 
-def _cpu_attention(query: Any, key: Any, value: Any, *_: Any, out_val: Any = None, **__: Any) -> int:
-    """torch 2.13 still counts no attention of the CPU."""
+def _cpu_attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
     return int(sdpa_flop_count(query.shape, key.shape, value.shape))
 
 
-_ATTENTION = {
-    each: _cpu_attention
-    for each in (getattr(aten, "_scaled_dot_product_flash_attention_for_cpu", None),) if each is not None
+def _matrix_by_vector(matrix: Any, *_: Any, **__: Any) -> int:
+    return 2 * int(matrix.numel())
+
+
+def _sum_and_matrix_by_vector(_: Any, matrix: Any, *__: Any, **___: Any) -> int:
+    return 2 * int(matrix.numel())
+
+
+def _matrix_by_matrix(left: Any, right: Any, *_: Any, **__: Any) -> int:
+    return 2 * int(left.numel()) * int(right.shape[-1])
+
+
+_COUNTS: dict[str, Callable[..., int]] = {
+    "_scaled_dot_product_flash_attention_for_cpu": _cpu_attention, "mv": _matrix_by_vector,
+    "addmv": _sum_and_matrix_by_vector, "dot": _matrix_by_vector, "vdot": _matrix_by_vector,
+    "_int_mm": _matrix_by_matrix,
 }  # fmt: skip
+_OWN = {getattr(aten, name): count for name, count in _COUNTS.items() if hasattr(aten, name)}
+"""Products that torch 2.13 still counts as nothing."""
 
 
 def _flops(func: Any, args: Any, kwargs: Any, result: Any) -> tuple[int, bool]:
-    """FLOPs of a call, and whether it is one of those that torch counts."""
+    """FLOPs of a call, and whether it is a product."""
     packet = func._overloadpacket
-    counts: Callable[..., Any] | None = flop_registry.get(packet) or _ATTENTION.get(packet)
+    counts: Callable[..., Any] | None = flop_registry.get(packet) or _OWN.get(packet)
     if counts is not None:
         return int(counts(*args, **kwargs, out_val=result)), True
     if packet in OVERWRITING or packet is aten._to_copy or torch.Tag.pointwise not in func.tags:
@@ -256,8 +272,16 @@ def _moved(
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
-    """All plain tensors in a value."""
-    return [each for each in tree_leaves(value) if isinstance(each, torch.Tensor) and each.layout is torch.strided]
+    """All tensors in a value.
+
+    Raises NotImplementedError for one whose shape does not tell what is there.
+    """
+    found = [each for each in tree_leaves(value) if isinstance(each, torch.Tensor)]
+    for each in found:
+        if each.layout is not torch.strided or each.is_nested:
+            kind = "nested" if each.is_nested else str(each.layout).removeprefix("torch.")
+            raise NotImplementedError(f"its shape does not tell what a tensor holds ({kind})")
+    return found
 
 
 def _once(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:

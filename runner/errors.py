@@ -100,8 +100,17 @@ def _no_such_key(key: str) -> str:
     owner, _, name = key.rpartition(".")
     if owner == "workload":
         return f"{key}: this workload has no parameter {name}; see its file in conf/workload."
+    if not owner and (workloads := _workloads_with(name)):
+        return f"{key}: there is no such key; as a parameter of {', '.join(workloads)} it is written workload.{name}."
     place = CONF / owner / "default.yaml" if owner else CONF / "config.yaml"
     return f"{key}: there is no such key; allowed are {', '.join(_keys(place)) or 'those of conf/config.yaml'}."
+
+
+def _workloads_with(name: str) -> list[str]:
+    """Workloads that have a parameter of this name; their own name is none."""
+    if name == "name":
+        return []
+    return sorted(path.stem for path in (CONF / "workload").glob("*.yaml") if name in _keys(path))
 
 
 def _keys(path: Path) -> list[str]:

@@ -244,16 +244,17 @@ def _host_binds(times: dict[str, Estimate | None], facts: dict[str, Any]) -> boo
     """By the law: a step takes longer than the device works for it, which then waits for the host, and no queue fills.
     A profile's own device time is no witness, since it lacks what passes between kernels."""
     wall, device = times["wall"], times["device"]
-    if wall is None or device is None or facts["device_method"] == "profile":
+    if wall is None or device is None or facts.get("device_method") == "profile":
         return False
     return wall.low > BROKEN * device.high
 
 
 def _fits_queue(facts: dict[str, Any], window: Window | None) -> bool:
-    """All that a burst and its leading steps launch has room in the queue, even if the device does none of it."""
-    if not (window and window.kernels and "burst_steps" in facts):
+    """All that a burst and its leading steps launch has room in the queue, even if the device does none of it. A
+    step without kernels may launch copies, which are not counted: it tells nothing."""
+    if not (window and window.kernels and max(window.kernels) and "burst_steps" in facts):
         return False
-    return (facts["burst_steps"] + LEADING) * max(window.kernels) <= QUEUE_LAUNCHES
+    return bool((facts["burst_steps"] + LEADING) * max(window.kernels) <= QUEUE_LAUNCHES)
 
 
 def _less(whole: Estimate | None, part: Estimate | None) -> Estimate | None:

@@ -308,7 +308,16 @@ def test_a_cold_point_is_called_cold() -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(4.9, "4.90 µs"), (18.04, "18.0 µs"), (999.6, "1,000 µs"), (1500.0, "1.50 ms"), (2.5e6, "2.50 s"), (None, "–")],
+    [
+        (4.9, "4.90 µs"),
+        (9.996, "10.0 µs"),
+        (18.04, "18.0 µs"),
+        (999.4, "999 µs"),
+        (999.6, "1.00 ms"),
+        (1500.0, "1.50 ms"),
+        (2.5e6, "2.50 s"),
+        (None, "–"),
+    ],
 )
 def test_times_are_shown_in_the_unit_that_reads_best(value: float | None, shown: str) -> None:
     """Three significant digits, in µs, ms or s; an unknown time is a dash."""
@@ -390,6 +399,17 @@ def test_crossings_stand_in_the_order_of_where_they_are() -> None:
     ]
     assert spec["layer"][0]["mark"]["type"] == "text"  # its rows give the axis their order
     assert "2 cross" in " ".join(spec["title"]["subtitle"])
+
+
+def test_a_long_name_takes_two_lines() -> None:
+    """What tells it from others may stand at its end; rows are higher then, and short names stay as they are."""
+    short, long = [{**row, "workload": name} for name, row in zip(["a", "train_step " * 8], STATED, strict=False)]
+    few = charts.crossings([short], "size", SeriesNames([short])).to_dict()
+    both = charts.crossings([short, long], "size", SeriesNames([short, long])).to_dict()
+    assert (few["height"]["step"], both["height"]["step"]) == (24, marks.TWO_LINES)
+    axis = both["layer"][0]["encoding"]["y"]["axis"]
+    assert "split(replace(datum.label" in axis["labelExpr"] and axis["labelExpr"].endswith(": datum.label")
+    assert axis["labelBaseline"]["condition"]["value"] == "bottom" and axis["labelBaseline"]["value"] == "middle"
 
 
 def test_rows_belong_to_their_points() -> None:

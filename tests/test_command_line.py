@@ -28,6 +28,8 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "last of a sweep": (["-m", "size=8,16", "dtype=fp32,float32"], "dtype=float32: allowed is"),
     "list without -m": (["size=64,128"], "size=64,128: several values make a sweep; write"),
     "no such key": (["sizes=64"], "sizes: there is no such key; allowed are"),
+    "parameter": (["autocast=bf16"], "as a parameter of train_step it is written workload.autocast."),
+    "own name": (["name=mine"], "name: there is no such key; allowed are"),
     "added key": (["+sizes=64"], "sizes: there is no such key; allowed are"),
     "no such workload": (["workload=conv"], "workload=conv: allowed is"),
     "no such parameter": (["workload.ops=3"], "workload.ops"),

@@ -110,6 +110,37 @@ def test_attention_of_the_cpu_is_counted() -> None:
     assert total(cost, "flops") == 4 * 2 * 3 * 8 * 8 * 4
 
 
+@pytest.mark.parametrize(
+    ("function", "arguments", "flops"),
+    [
+        (torch.mv, (torch.ones(3, 5), torch.ones(5)), 30),
+        (torch.addmv, (torch.ones(3), torch.ones(3, 5), torch.ones(5)), 30),
+        (torch.dot, (torch.ones(5), torch.ones(5)), 10),
+        (torch.vdot, (torch.ones(5), torch.ones(5)), 10),
+        (torch._int_mm, (torch.ones(32, 16, dtype=torch.int8), torch.ones(16, 8, dtype=torch.int8)), 2 * 32 * 16 * 8),
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_products_that_torch_counts_as_nothing_are_counted(
+    function: Callable[..., Any], arguments: tuple[Any, ...], flops: int, compiled: bool
+) -> None:
+    """2 for each multiplication with its addition."""
+    assert total(of(function, *arguments, compiled=compiled), "flops") == flops
+
+
+@pytest.mark.parametrize(
+    ("tensor", "kind"),
+    [
+        (torch.eye(4).to_sparse(), "sparse_coo"),
+        (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged), "nested"),
+    ],
+)
+def test_what_a_shape_does_not_tell_is_not_counted(tensor: torch.Tensor, kind: str) -> None:
+    """Not as nothing, and not as the dense tensor of that shape."""
+    with pytest.raises(NotImplementedError, match=f"its shape does not tell what a tensor holds .{kind}"):
+        of(lambda x: x * 2, tensor)
+
+
 def formats(cost: dict[str, Any]) -> dict[str, str]:
     """Number formats by the name of what does not compute in the point's."""
     return {each["name"].split()[0]: each["dtype"] for each in cost["operations"] if "dtype" in each}

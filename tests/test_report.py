@@ -167,6 +167,22 @@ def test_the_answer_without_a_value_gives_the_bracket() -> None:
     assert "between size 64 and 256 for" in answer([crossing("bracketed")], "H200")[0]
 
 
+def exactly(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without its fractions, whose last bit hangs on the order in which threads add."""
+    return {name: value for name, value in row.items() if not isinstance(value, float)}
+
+
+def test_the_same_store_is_told_in_the_same_order() -> None:
+    """Whatever order threads bring the rows in: which of many equals the answer and the charts name is no chance."""
+    told = []
+    for threads in (1, 4, 4):
+        with open_store(Path("docs/results/h200_ladder")) as connection:
+            connection.execute(f"SET threads = {threads}")
+            told.append({name: [exactly(row) for row in rows] for name, rows in vars(read(connection)).items()})
+    for relation, rows in told[0].items():
+        assert all(each[relation] == rows for each in told), relation
+
+
 def test_searches_narrow_wide_brackets_those_without_a_value_first(tables: Tables) -> None:
     """Each search once, six at most; where the others stand is told."""
     found = dict(next(row for row in tables.crossovers if row["axis"] == "size" and row["status"] == "found"))

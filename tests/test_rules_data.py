@@ -195,11 +195,16 @@ def test_queue_full_fires(tmp_path: Path) -> None:
 
 
 def test_queue_full_near_miss(tmp_path: Path) -> None:
-    """An issue time is known; it is unknown for another reason; or the device waits for the host: no queue was full."""
+    """An issue time is known; it is unknown for another reason; or the device waits for the host: no queue was full.
+
+    A profile's device time is no witness of that: it lacks what passes between kernels.
+    """
     assert outcome(tmp_path / "known", "queue_full", trace_of(), measured())["outcome"] == "clear"
     uneven = {"wall_us": 900, "device_us": 500, "facts": {"reasons": {"issue_us": "queue-full: the queue fills"}}}
     found = outcome(tmp_path / "uneven", "queue_full", trace_of(), uneven)
     assert (found["outcome"], found["reason"][:16]) == ("clear", "the device waits")
+    uneven["facts"]["device_method"] = "profile"
+    assert outcome(tmp_path / "profile", "queue_full", trace_of(), uneven)["outcome"] == "fired"
     other = {"wall_us": 900, "facts": {"reasons": {"issue_us": "the step waits"}}}
     assert outcome(tmp_path / "other", "queue_full", trace_of(), other)["outcome"] == "not applicable"
 

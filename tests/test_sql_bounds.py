@@ -131,7 +131,7 @@ def bounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
         ("inefficient", "device-bound", "inefficient: the roofs explain 30.0 % of it"),
         ("just explained", "compute-bound", "at 50.0 % of the fp32 FLOP/s roof"),
         ("no cost model", "device-bound", "no cost model"),
-        ("no roof of the dtype", "device-bound", "no cost model: no roof was measured for its operations in bf16"),
+        ("no roof of the dtype", "device-bound", "no roof was measured for its operations in bf16"),
         ("from the l2", "memory-bound", "at 50.0 % of the L2 bytes/s roof"),
         ("l2 kept cold", "memory-bound", "at 60.0 % of the DRAM bytes/s roof"),
         (

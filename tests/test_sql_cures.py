@@ -9,6 +9,8 @@ import pytest
 from given import write_store
 
 from analysis.store import SQL, add, connect, open_store
+from runner.point import WARM_SCHEDULE, Point
+from runner.workloads import WORKLOADS
 
 Row = dict[str, Any]
 
@@ -102,6 +104,33 @@ def test_a_smaller_batch_is_no_cure(tmp_path: Path) -> None:
     assert cures(tmp_path, host_bound(20, batch=8), host_bound(1))["larger batch"]["basis"] == "predicted"
 
 
+def test_where_size_is_the_batch_a_larger_one_is_a_larger_size(tmp_path: Path) -> None:
+    """Measured beside points of another size, and asked for by its command: such a workload takes no other batch."""
+    found = cures(tmp_path / "a", train(20) | {"size": 4}, train(32) | {"size": 32}, train(4) | {"size": 2})
+    row = found["larger batch"]
+    assert (row["gain"], row["value"], row["basis"]) == (5, "32", "measured")
+    assert "larger batch (32) takes 1.00 us an item instead of 5.00 us" in row["sentence"]
+    row = cures(tmp_path / "b", host_bound(workload="llm_decode", size=4))["larger batch"]
+    assert (row["gain"], row["basis"]) == (8, "predicted")
+    assert "size=32" in row["command"].split() and "batch=" not in row["command"]
+
+
+def test_the_workloads_whose_size_is_the_batch() -> None:
+    """Those that refuse one."""
+    refusing = set()
+    for name, workload in WORKLOADS.items():
+        params = tuple(sorted(workload.defaults.items()))
+        given = Point(
+            name, params, 4, "fp32", 2, False, False, True, "cpu", WARM_SCHEDULE, "warm", None, 0
+        )  # fmt: skip
+        if "batch=2" in (workload.refusal(given) or ""):
+            refusing.add(name)
+    connection = connect()
+    connection.execute((SQL / "_macros.sql").read_text(encoding="utf-8"))
+    told = connection.execute("SELECT n FROM (SELECT unnest(?) AS n) WHERE _size_is_batch(n)", [list(WORKLOADS)])
+    assert {row[0] for row in told.fetchall()} == refusing
+
+
 def test_replay_of_the_point_itself_is_measured(tmp_path: Path) -> None:
     """It needs no other point, and has no issue time."""
     row = cures(tmp_path, host_bound(20, replay_us=(4, 3, 5)))["CUDA graph"]
@@ -141,13 +170,16 @@ def test_what_a_mode_does_to_the_overhead_is_learnt_from_other_points(tmp_path: 
     row = cures(tmp_path, host_bound(20), *pair)["compile"]
     assert (row["basis"], row["gain"], row["then_wall_us"]) == ("predicted", 2, 10)
     assert "at most 2.00 times less" in row["sentence"]
-    assert "the overhead becomes 0.5 times what it is (median of 1 pair of points here)" in row["sentence"]
+    assert "the overhead becomes 0.5 times what it is (median of 1 pair of this workload's points)" in row["sentence"]
     assert row["command"].startswith("python -m runner -m workload=matmul_add size=64 dtype=fp32 compile=true")
 
 
 def test_a_mode_that_no_pair_tells_of_is_not_predicted(tmp_path: Path) -> None:
-    """Nothing says what compiling would do to the overhead, and there is nothing to fuse."""
-    assert "compile" not in cures(tmp_path, host_bound(20))
+    """Nothing says what compiling would do to the overhead, and there is nothing to fuse; what it does to another
+    workload says nothing."""
+    other = {"workload": "linear"}
+    pair = host_bound(40, **other), host_bound(20, **other, **COMPILED)
+    assert "compile" not in cures(tmp_path, host_bound(20), *pair)
 
 
 def test_a_graph_mode_gains_at_most_the_overhead(tmp_path: Path) -> None:
@@ -180,9 +212,21 @@ def test_a_dtype_is_predicted_by_its_roofs(tmp_path: Path) -> None:
     assert "at most 10.0 times less" in row["sentence"] and "dtype=bf16" in row["command"]
 
 
+def test_no_dtype_is_predicted_under_autocast(tmp_path: Path) -> None:
+    """Products have autocast's already, and the runner refuses weights in another one than fp32 or tf32."""
+    copying = {"workload": "train_step", "bytes_min": 80e6}
+    plain = device_bound(("gelu", 1e6, 80e6), **copying, params=TRAIN)
+    cast = device_bound(("gelu", 1e6, 80e6), **copying, params={**TRAIN, "autocast": "bf16"})
+    assert cures(tmp_path / "a", plain)["bf16"]["basis"] == "predicted"
+    assert "bf16" not in cures(tmp_path / "b", cast)
+
+
 def test_the_roof_of_products_is_no_roof_of_sums(tmp_path: Path) -> None:
     """Elementwise FLOPs do not run where the roof was measured."""
-    assert "bf16" not in cures(tmp_path, device_bound(("intensity", 80e6, 1e6), bytes_min=1e6))
+    names = {"intensity": False, "adamw update": False, "linear backward": True, "mm x12": True}
+    for name, is_product in names.items():
+        found = cures(tmp_path / name.replace(" ", "_"), device_bound((name, 80e6, 1e6), bytes_min=1e6))
+        assert ("bf16" in found) == is_product, name
 
 
 def test_a_step_that_waits_inside_is_cured_in_the_code(tmp_path: Path) -> None:
@@ -289,6 +333,24 @@ def test_a_checkpoint_that_saves_nothing_says_so(tmp_path: Path) -> None:
     assert row["sentence"].endswith("its peak stays, 100 MiB.")
 
 
+def test_a_peak_that_one_side_lacks_is_no_peak_that_stays(tmp_path: Path) -> None:
+    """What it saves is unknown then, whichever side lacks it."""
+    known, unknown = {"peak_bytes": 30 * 2**20}, {}
+    for name, before, after in (("a", unknown, known), ("b", known, unknown)):
+        row = cures(tmp_path / name, train(20, before), train(40, after, checkpoint=True))["checkpoint=true"]
+        assert row["memory_gain"] is None and "what it saves of memory was not recorded" in row["sentence"]
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune"])
+def test_a_replayed_graph_saves_no_memory_that_can_be_told(tmp_path: Path, mode: str) -> None:
+    """Its temporaries lie in the graph's pool and are nobody's; compiled without a graph they are counted."""
+    eager, graph = holding(parameters=100, temporaries=50), holding(parameters=100)
+    found = cures(tmp_path / "a", host_bound(20, facts=eager), host_bound(5, compile=mode, facts=graph))
+    assert found[mode]["memory_gain"] is None and "it holds" not in found[mode]["sentence"]
+    found = cures(tmp_path / "b", host_bound(20, facts=eager), host_bound(5, facts=graph, **COMPILED))
+    assert found["compile"]["memory_gain"] == 1.5
+
+
 def test_memory_that_nobody_watched_is_the_allocators(tmp_path: Path) -> None:
     """Of eager points; that of a compiled one is the compiler's as well, and a batch is not to be compared."""
     naive, fused = {"params": {"impl": "naive"}}, {"params": {"impl": "sdpa"}}
@@ -328,3 +390,17 @@ def test_every_setting_of_a_workload_is_a_way_or_the_work() -> None:
     connection.execute((SQL / "_macros.sql").read_text(encoding="utf-8"))
     ways = {row[0] for row in connection.execute("SELECT w.setting FROM (SELECT unnest(_ways()) AS w)").fetchall()}
     assert settings - WORK == ways and not ways & WORK
+
+
+def test_a_watched_program_is_measured_by_no_command(tmp_path: Path) -> None:
+    """The runner has no workload of its name; what is predicted stays true."""
+    row = cures(tmp_path, host_bound(20, workload="generate", source="watch"))["larger batch"]
+    assert (row["basis"], row["command"]) == ("predicted", None)
+
+
+def test_what_is_unknown_leaves_a_sentence(tmp_path: Path) -> None:
+    """A first call without a time, and a replay of a step without one."""
+    cold = {"warmup": "false", "facts": {}}
+    row = cures(tmp_path / "a", cold, host_bound(30))["warm up"]
+    assert row["sentence"] == "A warm step takes 30.0 us, the first call took an unknown time."
+    assert "CUDA graph" not in cures(tmp_path / "b", host_bound(20, replay_us=4, wall_us=None))

@@ -183,3 +183,11 @@ def test_a_series_is_all_that_differs_by_size_alone(tmp_path: Path) -> None:
     )
     first, second, compiled = (row["series"] for row in rows)
     assert first == second != compiled
+
+
+def test_a_cost_that_does_not_say_what_it_computes_is_unknown(tmp_path: Path) -> None:
+    """No share of any roof, and the reason."""
+    cost = {"operations": [{"name": "op", "flops": None, "bytes": None}], "bytes_min": 1, "working_set_bytes": 1}
+    (row,) = roofline(tmp_path, step((1, 1), facts={"cost": cost}))
+    assert (row["roof"], row["roof_share"]) == (None, None)
+    assert row["sentence"] == "Unknown: no cost model: what it computes and moves is not stated."

@@ -74,3 +74,18 @@ def test_memory_is_told_in_powers_of_1024(
 ) -> None:
     """As torch and the page tell it; freed memory keeps its sign."""
     assert macros.execute("SELECT _bytes(?::BIGINT)", [amount]).fetchone() == (text,)
+
+
+@pytest.mark.parametrize("macro", ["_number", "_time", "_bytes", "_percent"])
+@pytest.mark.parametrize(
+    "value", ["NULL", "'nan'::DOUBLE", "-9223372036854775808", "(-128)::TINYINT", "300::USMALLINT"]
+)
+def test_no_value_of_any_type_is_too_much(macros: duckdb.DuckDBPyConnection, macro: str, value: str) -> None:
+    """Whole numbers have ends at which abs() and a product fail; what is unknown stays unknown."""
+    (text,) = macros.execute(f"SELECT {macro}({value})").fetchone() or ()
+    assert (text is None) == (value in ("NULL", "'nan'::DOUBLE"))
+
+
+def test_infinity_keeps_its_sign(macros: duckdb.DuckDBPyConnection) -> None:
+    """Infinitely much freed is not infinitely much held."""
+    assert macros.execute("SELECT _bytes('-inf'::DOUBLE), _bytes(1023.6)").fetchone() == ("-infinity GiB", "1.00 KiB")

@@ -162,6 +162,14 @@ def test_no_queue_fills_where_the_device_waits_or_the_launches_fit(
     assert ("issue_us" in facts(found)["reasons"]) != is_known
 
 
+@pytest.mark.parametrize("kernels", [None, [], [0, 0]])
+def test_a_step_without_kernels_tells_nothing_of_the_queue(kernels: list[int] | None) -> None:
+    """The profiler saw nothing of the device, or only copies, which fill it as well."""
+    full = ASYNC | {"issue_half": 15, "device": 40, "replay": 40}
+    found = row(measurement(facts={"burst_steps": 2}, **full), replace(WINDOW, kernels=kernels))
+    assert facts(found)["reasons"]["issue_us"].startswith("queue-full")
+
+
 def test_a_profile_is_no_witness_that_the_queue_was_not_full() -> None:
     """Its device time lacks what passes between kernels."""
     only_profiled = {name: value for name, value in ASYNC.items() if name not in ("device", "replay")}

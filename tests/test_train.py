@@ -25,7 +25,7 @@ from runner.point import WARM_SCHEDULE, Point, PointError, Schedule
 from runner.profiling import record
 from runner.task import Recorder
 from runner.workloads import WORKLOADS, Built
-from runner.workloads.train import PlainAdam8bit
+from runner.workloads.optimizers import PlainAdam8bit
 
 ROOT = Path(__file__).parent.parent
 CPU = torch.device("cpu")

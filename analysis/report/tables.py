@@ -62,6 +62,7 @@ FROM bounds
 JOIN audits USING (run_id)
 LEFT JOIN traces USING (run_id)
 LEFT JOIN causes USING (run_id)
+ORDER BY run_id
 """
 """Grain: one row an imported point. kinds: those of its steps, that which takes most of the time first: the verdict is
 on it, and busy_frac, cause, cause_frac are of it; so is idle_us, the gaps between its first and last device event."""
@@ -74,12 +75,13 @@ SELECT
     overhead_us, overhead_us_low, overhead_us_high, work_us, work_us_low, work_us_high,
     wall_us, wall_us_low, wall_us_high
 FROM bounds
+ORDER BY point_id, environment_id
 """
 
 _NUMERICS = """
 SELECT *
 FROM numerics
-ORDER BY passed IS NOT false, passed, allowed_frac DESC NULLS LAST, workload, dtype, compile, settings
+ORDER BY passed IS NOT false, passed, allowed_frac DESC NULLS LAST, workload, dtype, compile, settings, run_id
 """
 
 _SWEEPS = """
@@ -87,13 +89,20 @@ SELECT sweep_id, min(started_at) AS started_at, count(DISTINCT (point_id, enviro
 FROM runs
 WHERE sweep_id IS NOT NULL
 GROUP BY sweep_id
+ORDER BY sweep_id
 """
 
 _SWEEPS_OF_POINTS = """
-SELECT point_id, environment_id, list(DISTINCT sweep_id) AS sweep_ids
+SELECT point_id, environment_id, list(DISTINCT sweep_id ORDER BY sweep_id) AS sweep_ids
 FROM runs
 WHERE sweep_id IS NOT NULL
 GROUP BY point_id, environment_id
+ORDER BY point_id, environment_id
+"""
+_PAIRS = """
+SELECT * EXCLUDE (sentence, reason)
+FROM pairs
+ORDER BY environment_id, kind, series, size, point_id, a_environment_id, a_point_id, quantity
 """
 
 
@@ -129,21 +138,24 @@ class Tables:
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> Tables:
-    """Read the relations of an open store. Raises duckdb.Error where a relation is missing or fails."""
+    """Read the relations of an open store, each in one order: equals in a chart or the answer would come by chance.
+
+    Raises duckdb.Error where a relation is missing or fails.
+    """
     add(connection, "roofline", "pairs")
     return Tables(
         bounds=_rows(connection, _BOUNDS),
-        crossovers=_rows(connection, "FROM crossovers"),
-        law=_rows(connection, "FROM law"),
-        law_summary=_rows(connection, "FROM law_summary"),
-        environments=_rows(connection, "FROM environments"),
-        roofs=_rows(connection, "FROM roofs"),
+        crossovers=_rows(connection, "FROM crossovers ORDER BY ALL"),
+        law=_rows(connection, "FROM law ORDER BY point_id, environment_id"),
+        law_summary=_rows(connection, "FROM law_summary ORDER BY ALL"),
+        environments=_rows(connection, "FROM environments ORDER BY ALL"),
+        roofs=_rows(connection, "FROM roofs ORDER BY ALL"),
         first_steps=_rows(connection, _FIRST_STEPS),
         imports=_rows(connection, _IMPORTS) if _rows(connection, "FROM audits LIMIT 1") else (),
         sweeps=_rows(connection, _SWEEPS),
         sweeps_of_points=_rows(connection, _SWEEPS_OF_POINTS),
-        roofline=_rows(connection, "FROM roofline"),
-        pairs=_rows(connection, "SELECT * EXCLUDE (sentence, reason) FROM pairs"),
+        roofline=_rows(connection, "FROM roofline ORDER BY point_id, environment_id"),
+        pairs=_rows(connection, _PAIRS),
         numerics=_rows(connection, _NUMERICS),
     )
 
@@ -153,8 +165,8 @@ SELECT
     "rule", topic, severity, any_value(title) AS title,
     count(DISTINCT (point_id, environment_id)) AS points,
     max(f.gain) AS best_gain,
-    arg_max(f.sentence, coalesce(f.gain, 0)) AS sentence,
-    list(point_id ORDER BY f.gain DESC NULLS LAST, point_id) AS point_ids
+    first(f.sentence ORDER BY coalesce(f.gain, 0) DESC, f.run_id, f.sentence) AS sentence,
+    list(point_id ORDER BY f.gain DESC NULLS LAST, point_id, environment_id) AS point_ids
 FROM findings AS f
 JOIN rules USING ("rule", topic, severity)
 JOIN bounds USING (run_id)

@@ -7,7 +7,7 @@ CREATE MACRO _finite(x) AS CASE WHEN isfinite(x::DOUBLE) THEN x::DOUBLE END;
 -- (A macro repeats its argument wherever it uses it, so that a long one would be planned many times: the list has it once.)
 CREATE MACRO _number(x) AS [CASE
     WHEN v IS NULL OR isnan(v) THEN NULL
-    WHEN isinf(v) THEN 'infinity'
+    WHEN isinf(v) THEN CASE WHEN v < 0 THEN '-' ELSE '' END || 'infinity'
     WHEN abs(v) >= 999.5 THEN format('{:.0f}', round(v, 2 - floor(log10(abs(v)))::INTEGER))
     WHEN abs(v) >= 99.95 THEN format('{:.0f}', v)
     WHEN abs(v) >= 9.995 THEN format('{:.1f}', v)
@@ -20,7 +20,7 @@ END FOR v IN [x::DOUBLE]][1];
 CREATE MACRO _time(us) AS [
     _number(t / CASE WHEN abs(t) >= 999.5e3 THEN 1e6 WHEN abs(t) >= 999.5 THEN 1e3 ELSE 1 END)
         || CASE WHEN abs(t) >= 999.5e3 THEN ' s' WHEN abs(t) >= 999.5 THEN ' ms' ELSE ' us' END
-FOR t IN [us]][1];
+FOR t IN [us::DOUBLE]][1];
 
 -- An amount of memory with its unit, a power of 1,024; what was freed is negative. (Rates, GB/s, are powers of ten.)
 CREATE MACRO _bytes(x) AS [
@@ -30,10 +30,10 @@ CREATE MACRO _bytes(x) AS [
                 || CASE WHEN abs(n) >= 2^30 THEN ' GiB' WHEN abs(n) >= 2^20 THEN ' MiB' ELSE ' KiB' END
         ELSE n::BIGINT || ' B'
     END
-FOR n IN [x]][1];
+FOR n IN [round(x::DOUBLE)]][1];
 
 -- A fraction as a percentage.
-CREATE MACRO _percent(x) AS _number(100 * x) || ' %';
+CREATE MACRO _percent(x) AS _number(100.0 * x::DOUBLE) || ' %';
 
 -- A count of things, `1 point` or `3 points`.
 CREATE MACRO _counted(n, thing) AS n::VARCHAR || ' ' || thing || CASE WHEN n = 1 THEN '' ELSE 's' END;
@@ -140,6 +140,9 @@ CREATE MACRO _is_waiting(call) AS
 -- recorded shapes may cost more.
 CREATE MACRO _host_inflation() AS {'usual': 1.75::DOUBLE, 'least': 1.0::DOUBLE, 'most': 3.2::DOUBLE};
 
+-- Workloads whose size is the batch: they take no other.
+CREATE MACRO _size_is_batch(workload) AS workload IN ('train_step', 'llm_decode');
+
 -- The settings that are ways to one and the same result: two points that differ in one of them alone are a measured
 -- cure. choices: known values, the plainest first. workloads: whose setting it is; NULL = of all, so that `impl` and
 -- `backend` of somebody's own function count too. is_exact: false where the first choice is more exact than the others,
@@ -172,8 +175,9 @@ CREATE MACRO _is_way(way, workload, params) AS json_exists(params, _pointer(way.
     AND (way.is_exact OR list_contains(way.choices, _chosen(params, way.setting)));
 
 -- What a step itself holds at its peak: without `other`, libraries' workspaces, which depend on what ran before it.
--- Unknown where its holders are.
-CREATE MACRO _own_bytes(peak_bytes, holders) AS CASE
-    WHEN json_type(holders) = 'OBJECT'
+-- Unknown where its holders are, and where torch.compile makes CUDA graphs: the temporaries of a replay lie in the graph's
+-- pool, which the allocator counts as free.
+CREATE MACRO _own_bytes(peak_bytes, holders, compile, device) AS CASE
+    WHEN json_type(holders) = 'OBJECT' AND (device = 'cpu' OR compile NOT IN ('reduce-overhead', 'max-autotune'))
         THEN peak_bytes - coalesce(TRY_CAST(json_extract_string(holders, '/other') AS BIGINT), 0)
 END;

@@ -8,8 +8,8 @@ CREATE VIEW _verdicts AS
 WITH evidence AS (
     SELECT
         t.*,
-        r.flops_roof_per_s, r.flops_dtypes, r.limiting_dtypes, r.missing_dtypes, r.bytes_roof, r.bytes_roof_per_s, r.flops, r.bytes, r.roof_us,
-        r.flops_limited_us, r.bytes_limited_us,
+        r.flops_roof_per_s, r.flops_dtypes, r.limiting_dtypes, r.missing_dtypes, r.bytes_roof, r.bytes_roof_per_s,
+        r.flops, r.bytes, r.roof_us, r.flops_limited_us, r.bytes_limited_us,
         CASE WHEN t.has_ratio THEN r.roof_us / t.work_us END AS roof_share,
         CASE WHEN t.has_ratio THEN r.flops_limited_us / t.work_us END AS flops_share,
         CASE WHEN t.has_ratio THEN r.bytes_limited_us / t.work_us END AS bytes_share,

@@ -15,7 +15,8 @@ WITH judged AS (
             WHEN bound <> 'unknown' THEN wall_us / nullif(without_overhead_us, 0)
         END AS gain,
         CASE
-            WHEN device_kind = 'compute' THEN 'at ' || _percent(flops_share) || ' of the ' || limiting_dtypes || ' FLOP/s roof'
+            WHEN device_kind = 'compute'
+                THEN 'at ' || _percent(flops_share) || ' of the ' || limiting_dtypes || ' FLOP/s roof'
             WHEN device_kind = 'memory'
                 THEN 'at ' || _percent(bytes_share) || ' of the ' || upper(bytes_roof) || ' bytes/s roof'
             WHEN device_kind = 'mixed'
@@ -27,7 +28,7 @@ WITH judged AS (
             WHEN device_kind = 'inefficient'
                 THEN 'inefficient: the roofs explain ' || _percent(roof_share) || ' of it'
             WHEN operations IS NULL THEN 'no cost model'
-            ELSE 'no cost model: no roof was measured for its operations' || coalesce(' in ' || missing_dtypes, '')
+            ELSE 'no roof was measured for its operations' || coalesce(' in ' || missing_dtypes, '')
         END AS device_reason
     FROM _verdicts
     WHERE NOT coalesce(source = 'import' AND status = 'ok', false)

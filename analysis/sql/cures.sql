@@ -3,6 +3,7 @@
 -- predicted by the step law, with the command that would measure it. Of several larger batches the best one stands. A
 -- prediction is an upper limit: below 1.05 it is left out, and where the step waits for the device inside (serialized)
 -- or is not decided, only what ends that is predicted. A cold point has one cure, to warm up.
+-- A larger batch is a larger size where a workload takes no other batch (_size_is_batch).
 -- Settings of a workload that are ways to the same result (_ways: impl, backend, cache, checkpoint, ...) are measured
 -- alone: nothing predicts what they do.
 -- A cure may be one of memory: peaks are compared by what the steps hold themselves where both were watched, else
@@ -16,16 +17,20 @@ WITH facts AS (
         b.* EXCLUDE (flops, bytes, gain, sentence, reason),
         p.first_call_us,
         b.status = 'oom' AS is_oom,
+        p.source IS NOT DISTINCT FROM 'watch' AS is_program, -- no command of the runner measures it
         CASE WHEN b.compile = 'false' THEN p.peak_bytes END AS allocator_bytes,
-        _own_bytes(h.peak_bytes, h.holders_at_peak) AS own_bytes,
+        _own_bytes(h.peak_bytes, h.holders_at_peak, b.compile, b.device) AS own_bytes,
         h.holders_at_peak AS held,
         p.cudagraph_copies,
         p.cudagraph_copied_bytes,
-        regexp_matches(p.operations, 'matmul|addmm') AS has_product,
+        regexp_matches(p.operations, -- products by their names in cost models, and by torch's where it counted
+            '\b(matmul|linear|attention|qkv|gate|up|down|out|scores|values|head|mlp in|mlp out)\b|mm\b|mv\b|dot\b|conv'
+        ) AS has_product,
         t.flops, t.bytes, t.flops_roof_per_s, t.bytes_roof_per_s,
         b.warmup = 'false' AS is_cold,
         b.device = 'cpu' AS is_cpu,
-        coalesce(b.batch, 1) AS items,
+        _size_is_batch(b.workload) AS size_is_batch,
+        CASE WHEN size_is_batch THEN b.size ELSE coalesce(b.batch, 1) END AS items,
         b.bound NOT IN ('unknown', 'serialized') AS is_decided,
         coalesce(b.overhead_us, 0) AS spent_us,
         coalesce(_fact(b.params, 'static_inputs'), 'false') = 'true' AS is_static,
@@ -94,7 +99,8 @@ settings AS (
             WHEN setting = 'workload' THEN workload
             ELSE warmup
         END AS "value",
-        concat_ws(chr(31), environment_id, setting, task, coalesce(size::VARCHAR, ''), device, others,
+        concat_ws(chr(31), environment_id, setting, task,
+            CASE WHEN setting = 'batch' AND size_is_batch THEN '' ELSE coalesce(size::VARCHAR, '') END, device, others,
             CASE WHEN setting <> 'compile' THEN way END, CASE WHEN setting <> 'batch' THEN items::VARCHAR END,
             CASE WHEN setting <> 'dtype' THEN dtype END, CASE WHEN setting <> 'l2' THEN l2 END,
             CASE WHEN setting <> 'workload' THEN workload END, CASE WHEN setting <> 'warmup' THEN warmup END) AS alike
@@ -129,14 +135,14 @@ pairs AS (
         ORDER BY n.schedule = m.schedule DESC, m.run_id DESC
     ) = 1
 ),
-changes AS ( -- what a change usually does to the overhead of a step
+changes AS ( -- what a change usually does to the overhead of a step of the same task: another's tells little of it
     SELECT
-        environment_id, setting, "value", then_value,
+        environment_id, task, setting, "value", then_value,
         median(then_overhead_us / overhead_us) AS overhead_ratio,
         count(then_overhead_us / overhead_us) AS pairs
     FROM pairs
     WHERE setting IN ('compile', 'workload') AND overhead_us > 0
-    GROUP BY environment_id, setting, "value", then_value
+    GROUP BY environment_id, task, setting, "value", then_value
 ),
 measured AS (
     SELECT
@@ -171,7 +177,7 @@ measured AS (
         replay_us AS then_wall_us, replay_us_low AS then_wall_us_low, replay_us_high AS then_wall_us_high,
         wall_us / replay_us AS gain, wall_us_low / replay_us_high AS gain_low, wall_us_high / replay_us_low AS gain_high
     FROM facts
-    WHERE NOT is_cold AND replay_us > 0
+    WHERE NOT is_cold AND wall_us > 0 AND replay_us > 0
 ),
 modes AS (
     FROM (VALUES
@@ -203,7 +209,7 @@ changed AS (
         ELSE f.compile IN ('false', 'true', 'default')
     END
     LEFT JOIN changes AS c
-        ON c.environment_id = f.environment_id AND c.setting = m.setting AND c.then_value = m.cure
+        ON c.environment_id = f.environment_id AND c.task = f.task AND c.setting = m.setting AND c.then_value = m.cure
         AND c."value" = CASE m.setting WHEN 'compile' THEN f.way ELSE f.workload END
     WHERE NOT f.is_cold AND f.is_decided
         -- what a mode does to the overhead is known from other points alone; without them only what it could do at best
@@ -223,8 +229,8 @@ predicted AS (
         concat_ws(' and ',
             CASE
                 WHEN overhead_ratio IS NOT NULL THEN 'the overhead becomes ' || _number(overhead_ratio)
-                    || ' times what it is (median of ' || _counted(pairs, 'pair') || ' of points here)'
-                ELSE 'no overhead is left (no pair of points here tells what becomes of it)'
+                    || ' times what it is (median of ' || _counted(pairs, 'pair') || ' of this workload''s points)'
+                ELSE 'no overhead is left (no pair of this workload''s points tells what becomes of it)'
             END,
             CASE
                 WHEN is_fused THEN 'one kernel touches every byte once, at the same share of the roofs'
@@ -245,7 +251,8 @@ predicted AS (
             ELSE 'no longer than that of one'
         END AS rests
     FROM facts
-    WHERE NOT is_cold AND (bound = 'overhead-bound' OR bound = 'device-bound' AND underfilled_frac > 0.5)
+    WHERE NOT is_cold
+        AND (bound = 'overhead-bound' OR bound = 'device-bound' AND underfilled_frac > 0.5)
     UNION ALL BY NAME
     SELECT
         f.*, 'dtype' AS setting, r.dtype AS cure, r.dtype AS then_value,
@@ -262,10 +269,12 @@ predicted AS (
         WHERE roof = 'flops' AND value_per_s > 0
         GROUP BY environment_id, dtype
     ) AS r ON r.environment_id = f.environment_id AND r.exactness < f.exactness
-    WHERE NOT is_cold AND CASE bound
-        WHEN 'compute-bound' THEN has_product -- the roofs of FLOPs are those of products
-        WHEN 'memory-bound' THEN r.exactness = 1
-    END
+    WHERE NOT is_cold
+        AND _chosen(params, 'autocast') = 'null' -- else the dtype is that of its weights alone
+        AND CASE bound
+            WHEN 'compute-bound' THEN has_product -- the roofs of FLOPs are those of products
+            WHEN 'memory-bound' THEN r.exactness = 1
+        END
     UNION ALL BY NAME
     SELECT
         *, 'compile' AS setting, way || ' static_inputs' AS cure, way || ' static_inputs' AS then_value,
@@ -334,22 +343,22 @@ told AS (
                     || '; this point ran out of memory'
             WHEN is_lighter AND gain_high < 1 THEN 'Measured, a cure of memory: with ' || cure || ' ' || memory_words
                 || '; it' || time_words || _number(1 / gain) || ' times as long' || _reach(1 / gain_high, 1 / gain_low)
-            WHEN is_cold THEN 'A warm step takes ' || _time(then_wall_us) || ', the first call took ' || _time(now_us)
-                || ', ' || _number(gain) || ' times as long'
+            WHEN is_cold THEN 'A warm step takes ' || _time(then_wall_us) || ', the first call took '
+                || coalesce(_time(now_us) || ', ' || _number(gain) || ' times as long', 'an unknown time')
             ELSE 'Measured: ' || named || time_words || CASE
                     WHEN gain_low > 1 THEN _number(gain) || ' times less' || _reach(gain_low, gain_high)
                     WHEN gain_high < 1 THEN 'worse: ' || _number(1 / gain) || ' times as long'
                         || _reach(1 / gain_high, 1 / gain_low)
                     ELSE 'which is within the noise: a gain of ' || _number(gain) || _reach(gain_low, gain_high)
                 END || CASE
-                    WHEN issue_gain_low > 1 THEN '; the host issues it in ' || _number(issue_gain) || ' times less'
+                    WHEN issue_gain_low > 1 THEN '; the host issues it ' || _number(issue_gain) || ' times as fast'
                     WHEN issue_gain_high < 1
                         THEN '; the host takes ' || _number(1 / issue_gain) || ' times as long to issue it'
                     ELSE ''
                 END || CASE
                     WHEN is_lighter OR is_heavier THEN '; ' || memory_words
-                    WHEN is_of_memory THEN coalesce('; its peak stays, ' || _bytes(then_peak_bytes),
-                        '; what it saves of memory was not recorded')
+                    WHEN is_of_memory AND memory_gain IS NULL THEN '; what it saves of memory was not recorded'
+                    WHEN is_of_memory THEN '; its peak stays, ' || _bytes(then_peak_bytes)
                     ELSE ''
                 END
         END || CASE
@@ -370,13 +379,13 @@ told AS (
             ELSE 'Predicted: at most ' || _number(gain) || ' times less'
                 || CASE WHEN setting = 'batch' THEN ' an item' ELSE '' END || ', if ' || rests
         END || CASE WHEN setting = 'dtype' THEN '; its results are less exact' ELSE '' END || '.' AS sentence,
-        CASE WHEN setting <> 'code' THEN concat_ws(' ',
+        CASE WHEN setting <> 'code' AND NOT is_program THEN concat_ws(' ',
             'python -m runner -m',
             _word('workload', CASE WHEN setting = 'workload' THEN cure ELSE workload END),
             CASE WHEN setting = 'workload' THEN 'workload.bias=2' END,
-            _word('size', size::VARCHAR),
+            _word('size', CASE WHEN setting = 'batch' AND size_is_batch THEN then_value ELSE size::VARCHAR END),
             _word('dtype', CASE WHEN setting = 'dtype' THEN then_value ELSE dtype END),
-            _word('batch', CASE WHEN setting = 'batch' THEN then_value ELSE batch::VARCHAR END),
+            _word('batch', CASE WHEN setting = 'batch' AND NOT size_is_batch THEN then_value ELSE batch::VARCHAR END),
             _word('compile', coalesce(to_compile, compile)),
             CASE
                 WHEN dynamic <> 'false' AND coalesce(to_compile, compile) <> 'false' THEN _word('dynamic', dynamic)
@@ -437,6 +446,7 @@ COMMENT ON COLUMN cures.other_point_id IS
     tried.';
 COMMENT ON COLUMN cures.sentence IS 'What it gains, or at most would gain, and what that rests on.';
 COMMENT ON COLUMN cures.command IS
-    'The command that would measure it; NULL where it is measured, or no setting does it.';
+    'The command that would measure it; NULL where it is measured, no setting does it, or the point is
+    of a watched program.';
 COMMENT ON COLUMN cures."rank" IS
     'Place among the cures of the point, from 1: the largest gain first, unknown ones last.';

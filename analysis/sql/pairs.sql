@@ -62,7 +62,7 @@ facts AS (
         coalesce(list_position(['fp32', 'tf32', 'fp16', 'bf16'], b.dtype), 0) AS coarseness,
         coalesce(n.place, b.environment_id) AS place, s.place_in_time,
         p.first_call_us, p.compile_s, p.allocated_peak_bytes AS allocator_bytes,
-        _own_bytes(h.peak_bytes, h.holders_at_peak) AS own_bytes,
+        _own_bytes(h.peak_bytes, h.holders_at_peak, b.compile, b.device) AS own_bytes,
         concat_ws(chr(31), b.workload, coalesce(b.batch::VARCHAR, '-'), b.device) AS kept,
         concat_ws(chr(31), kept, x.others) AS tasks,
         concat_ws(chr(31), tasks, coalesce(b.size::VARCHAR, '-')) AS task

@@ -38,7 +38,7 @@ placed AS (
         CASE WHEN has_work THEN 1e6 * flops / work_us END AS flops_per_s,
         CASE WHEN has_work THEN 1e6 * bytes / work_us END AS bytes_per_s,
         CASE
-            WHEN (flops_us IS NULL AND flops > 0) OR (bytes_us IS NULL AND bytes > 0) THEN NULL
+            WHEN flops IS NULL OR (flops_us IS NULL AND flops > 0) OR (bytes_us IS NULL AND bytes > 0) THEN NULL
             WHEN flops_us >= coalesce(bytes_us, 0) THEN 'flops'
             ELSE bytes_roof
         END AS roof,
@@ -65,8 +65,8 @@ told AS (
             WHEN flops IS NULL THEN 'no cost model: what it computes and moves is not stated'
             WHEN work_us IS NULL THEN 'no time of its work was measured: ' || coalesce(reason, 'no reason is known')
             WHEN NOT has_work THEN 'its work is within the noise of the floor'
-            WHEN roof IS NULL THEN 'no roof was measured for ' || CASE
-                WHEN missing_dtypes IS NOT NULL THEN missing_dtypes || ' FLOP/s' ELSE 'bytes/s' END || ' in this environment'
+            WHEN roof IS NULL THEN 'no roof was measured for ' || coalesce(missing_dtypes || ' FLOP/s', 'bytes/s')
+                || ' in this environment'
             WHEN flops = 0 THEN 'it computes nothing: only its bytes/s have a roof'
         END AS unknown,
         CASE WHEN roof = 'flops' THEN flops_dtypes || ' FLOP/s' ELSE upper(roof) || ' bytes/s' END AS roof_words

@@ -11,9 +11,9 @@ a product of r x i with i x o has 2 r i o FLOPs and moves (r i + i o + r o) b (G
 section 1.1). Backward has two such products for each of forward's, one for the gradient of its input and one for that
 of its weight, each as large; the first layer of the mlp needs none of its input. Attention has 2 products of 2 r t w
 FLOPs, and 5 in backward, which makes the scores once more (Dao et al., FlashAttention, arXiv 2205.14135, algorithm 4);
-it moves q, k, v and its result alone. Optimizers: see `_update_operations`. With checkpoint=true what backward needs
-of a layer is computed once more. Left out: the loss's last sum, and the passes that torch.compile saves are those of
-bias gradients, residual sums, the loss and casts of activations alone.
+it moves q, k, v and its result alone. Optimizers: see `optimizers.update_operations`. With checkpoint=true what
+backward needs of a layer is computed once more. Left out: the loss's last sum, and the passes that torch.compile saves
+are those of bias gradients, residual sums, the loss and casts of activations alone.
 
 With autocast products, attention and GELU compute in its dtype, of c bytes; norms, residual sums, loss and optimizer in
 that of the weights (torch's lists of autocast's operators). Each cast is a pass of b + c bytes a value: of the weights
@@ -28,6 +28,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from runner.workloads.base import ITEM_BYTES, Allowed, Built, Compile, Cost, Operation, Workload, torch_dtype
+from runner.workloads.optimizers import (
+    ADAMS,
+    STATES,
+    PlainAdam8bit,
+    adam8bit,
+    optimizer_of,
+    state_bytes,
+    unscaling_operations,
+    update_operations,
+    zeroing_operations,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -35,23 +46,12 @@ if TYPE_CHECKING:
     from runner.point import Point
 
 ZERO_GRAD = "zero_grad"
-LEARNING_RATE = 1e-6
-EPSILON = 1e-4
-"""Added to the root of Adam's second state: torch's own 1e-8 is zero in fp16, and zero over zero is no number."""
 HEAD_WIDTH = 64
 LOSS_SCALE = 1024.0
 NEVER = 10**9
 """Steps between two growths of the loss scale: a scale that changes would make some steps unlike others."""
-
-STATES = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "adam8bit": 2}
-"""Values that an optimizer keeps for each weight."""
-ADAMS = ("adam", "adamw")
-BLOCK = 256
-LEAST_8BIT = 4096
-TABLE_BYTES = 1024
-"""torchao's 8-bit states: a scale of 4 bytes for each 256 values, a table of 256 values of 4 bytes for each state, and
-tensors of fewer than 4,096 values or no multiple of 256 stay as they are (Dettmers et al., arXiv 2110.02861)."""
 RANKS = (2, 4, 8)
+"""Ranks among which states would be sharded."""
 
 Step = Callable[..., Any]
 
@@ -170,89 +170,6 @@ def _initialised(model: torch.nn.Module, generator: torch.Generator) -> torch.nn
     return model
 
 
-def optimizer_of(name: str, impl: str, capturable: bool, parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimizer. impl: default (torch chooses: foreach on CUDA, a loop on the CPU), loop, foreach or fused.
-
-    Raises ImportError without torchao, where adam8bit needs it.
-    """
-    import torch
-
-    if name == "adam8bit":
-        return _adam8bit(parameters)
-    ways: dict[str, dict[str, Any]] = {
-        "default": {}, "loop": {"foreach": False, "fused": False}, "foreach": {"foreach": True},
-        "fused": {"fused": True},
-    }  # fmt: skip
-    if name in ADAMS:
-        kind = torch.optim.Adam if name == "adam" else torch.optim.AdamW
-        return kind(parameters, lr=LEARNING_RATE, eps=EPSILON, capturable=capturable, **ways[impl])
-    return torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=0.9 if name == "momentum" else 0.0, **ways[impl])
-
-
-def _adam8bit(parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
-    try:
-        from torchao.optim import Adam8bit
-    except ImportError as error:
-        raise ImportError(
-            f"workload.optimizer=adam8bit needs torchao ({error}); pip install 'crossover[eight_bit]'"
-        ) from error
-    return Adam8bit(parameters, lr=LEARNING_RATE, eps=EPSILON)
-
-
-class PlainAdam8bit:
-    """An Adam8bit, but for its step: the same formula plainly written, in float64 for weights of float64, else in fp32
-    as torchao has it. It begins with the values that the codes of the states stand for, and writes no states."""
-
-    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
-        self.optimizer = optimizer
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.optimizer, name)
-
-    def step(self) -> None:
-        """Move every weight by its gradient and states."""
-        (group,) = self.optimizer.param_groups
-        for weight in group["params"]:
-            _adam_update(weight, self.optimizer.state[weight], group["lr"], group["betas"], group["eps"])
-
-
-def _adam_update(
-    weight: torch.nn.Parameter,
-    state: Mapping[str, torch.Tensor],
-    rate: torch.Tensor,
-    betas: tuple[float, float],
-    eps: float,
-) -> None:
-    """Adam's update of one weight (Kingma and Ba, arXiv 1412.6980, algorithm 1), without decay. In fp32 the root of
-    1 - 0.999**t is 6e-6 off, since 0.999 is no number of fp32: that is part of what fp32 can do."""
-    import torch
-
-    dtype = torch.promote_types(weight.dtype, torch.float32)
-    assert weight.grad is not None
-    gradient, step = weight.grad.to(dtype), (state["step"] + 1).to(dtype)
-    mean = _values(state["exp_avg"]).to(dtype).lerp(gradient, 1 - betas[0]) / (1 - betas[0] ** step)
-    square = _values(state["exp_avg_sq"]).to(dtype).lerp(gradient.square(), 1 - betas[1])
-    root = square.sqrt() / (1 - betas[1] ** step).sqrt() + eps
-    with torch.no_grad():
-        weight.copy_(weight.to(dtype) - rate.to(dtype) * mean / root)
-
-
-def _values(state: torch.Tensor) -> torch.Tensor:
-    """What codes stand for; a small weight's state is what it is."""
-    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
-
-    return state.dequantize() if is_traceable_wrapper_subclass(state) else state
-
-
-def _with_plain_update(step: Step) -> Step:
-    """The step with the update written out in place of torchao's."""
-
-    def train_step(model: Any, optimizer: Any, *rest: Any) -> Any:
-        return step(model, PlainAdam8bit(optimizer), *rest)
-
-    return train_step
-
-
 def _loss_function(device: str, autocast: str | None) -> Step:
     """loss(model, x, target): the mean squared error, with the model under autocast where it is asked for."""
     import torch
@@ -290,6 +207,15 @@ def _step(loss_of: Step, set_to_none: bool) -> Step:
                 scaler.step(optimizer)
                 scaler.update()
         return loss.detach()
+
+    return train_step
+
+
+def _with_plain_update(step: Step) -> Step:
+    """The step with the update written out in place of torchao's."""
+
+    def train_step(model: Any, optimizer: Any, *rest: Any) -> Any:
+        return step(model, PlainAdam8bit(optimizer), *rest)
 
     return train_step
 
@@ -372,42 +298,6 @@ def _transformer_operations(shape: Shape, checkpoint: bool, compiled: bool) -> l
     ]
 
 
-def _update_operations(name: str, impl: str, weights: int, item: int) -> list[Operation]:
-    """The optimizer's passes. Fused, it reads weight, gradient and states once, and writes weight and states once:
-    3 values a weight for SGD, 5 with momentum, 7 for Adam. Otherwise each of its operations is a pass of its own:
-    momentum 2 + 3 + 3, Adam 3 + 2 + 3 + 2 + 2 + 2 + 4 = 18 (torch/optim/adam.py), and AdamW 2 more. adam8bit is one
-    compiled pass, whose two states are of 1 byte.
-    """
-    if name == "adam8bit":
-        return [Operation("adam8bit", 13 * weights, (3 * item + 4) * weights)]
-    fused: dict[str, tuple[int, int]] = {"sgd": (2, 3), "momentum": (4, 5), "adam": (13, 7), "adamw": (14, 7)}
-    if impl == "fused" or name == "sgd":
-        flops, moved = fused[name]
-        return [Operation(name, flops * weights, moved * item * weights)]
-    momentum = [("mul", 1, 2), ("add", 1, 3), ("update", 2, 3)]
-    adam = [
-        ("lerp", 3, 3), ("mul", 1, 2), ("addcmul", 3, 3), ("sqrt", 1, 2), ("div", 1, 2), ("add", 1, 2),
-        ("update", 3, 4),
-    ]  # fmt: skip
-    decay = [("decay", 1, 2)] if name == "adamw" else []
-    passes = momentum if name == "momentum" else [*decay, *adam]
-    return [Operation(f"{name} {each}", flops * weights, moved * item * weights) for each, flops, moved in passes]
-
-
-def _unscaling_operations(weights: int, item: int, fused: bool) -> list[Operation]:
-    """A GradScaler reads and writes each gradient, also where it only looks for one that has overflown; a fused
-    optimizer then scales it back and writes it once more (torch/amp/grad_scaler.py)."""
-    unscale = Operation("unscale gradients", weights, 2 * weights * item)
-    return [unscale, Operation("unscaled gradients written", weights, weights * item)] if fused else [unscale]
-
-
-def _zeroing_operations(weights: int, item: int) -> list[Operation]:
-    """Gradients that stay are filled with zeros and then added to; those that are dropped cost nothing."""
-    return [
-        Operation("zero gradients", 0, weights * item), Operation("add gradients", weights, 3 * weights * item)
-    ]  # fmt: skip
-
-
 # -- what it holds, computed -------------------------------------------------------------------------------------------
 
 
@@ -434,19 +324,6 @@ def kept_bytes(shape: Shape, checkpoint: bool) -> int:
         return row * (layers + 1)
     weights = shape.cast_weights * shape.low
     return low * 14 * layers + row * (2 * layers + 1) + weights + 4 * shape.rows * (4 + shape.heads) * layers
-
-
-def state_bytes(name: str, weights: tuple[int, ...], item: int) -> int:
-    """Bytes of an optimizer's states, its counters apart (4 bytes a weight tensor, with Adam)."""
-    if name == "adam8bit":
-        return 2 * sum(_eight_bit_bytes(each, item) for each in weights)
-    return STATES[name] * sum(weights) * item
-
-
-def _eight_bit_bytes(elements: int, item: int) -> int:
-    if elements < LEAST_8BIT or elements % BLOCK:
-        return elements * item
-    return elements + elements // BLOCK * 4 + TABLE_BYTES
 
 
 # -- the workload ------------------------------------------------------------------------------------------------------
@@ -479,7 +356,7 @@ class TrainStep(Workload):
         "capturable": False, "checkpoint": False, "autocast": None, "scaler": False, "set_to_none": True,
     }  # fmt: skip
     uses: ClassVar[tuple[Any, ...]] = (
-        Shape, model_of, _initialised, optimizer_of, _adam8bit, _loss_function, _step,
+        Shape, model_of, _initialised, optimizer_of, adam8bit, _loss_function, _step,
     )  # fmt: skip
 
     def build(self, point: Point, device: torch.device, generator: torch.Generator, compile: Compile) -> Built:
@@ -528,12 +405,12 @@ class TrainStep(Workload):
         layers = _mlp_operations if shape.model == "mlp" else _transformer_operations
         item = shape.item
         operations = [
-            *([] if own["set_to_none"] else _zeroing_operations(weights, shape.item)),
+            *([] if own["set_to_none"] else zeroing_operations(weights, shape.item)),
             *layers(shape, own["checkpoint"], compiled),
             _pass(shape, "loss", 3, 2 * item, 1),
             _pass(shape, "loss backward", 2, item if compiled else 3 * item, 1),
-            *(_unscaling_operations(weights, item, own["impl"] == "fused") if own["scaler"] else []),
-            *_update_operations(own["optimizer"], own["impl"], weights, shape.item),
+            *(unscaling_operations(weights, item, own["impl"] == "fused") if own["scaler"] else []),
+            *update_operations(own["optimizer"], own["impl"], weights, shape.item),
         ]
         data = 2 * shape.rows * shape.width * shape.item
         states = state_bytes(own["optimizer"], shape.weights, shape.item)

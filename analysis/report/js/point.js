@@ -650,12 +650,13 @@ function pointCures(page) {
   const rows = page.data.cures.map((cure) => {
     const span =
       cure.gain_low === null ? "" : `${pointNumber(page, cure.gain_low)} to ${pointNumber(page, cure.gain_high)}`;
+    const savesNothing = cure.memory_gain === null || Math.abs(Math.log(cure.memory_gain)) < Math.log(1.05);
     const gain = el(
       "span",
       {},
       cure.gain === null ? "–" : `× ${pointNumber(page, cure.gain)}`,
       el("small", {}, span),
-      cure.memory_gain === null ? null : el("small", {}, `memory × ${pointNumber(page, cure.memory_gain)}`),
+      savesNothing ? null : el("small", {}, `memory × ${pointNumber(page, cure.memory_gain)}`),
     );
     const words = el(
       "div",

@@ -9,9 +9,12 @@
 SELECT
     run_id,
     coalesce(starts_with(_fact(reasons, 'issue_us'), 'queue-full'), false)
-        AND NOT coalesce(wall_us_low > 1.10 * device_us_high, false) AS fired,
-    CASE WHEN fired THEN _fact(reasons, 'issue_us') ELSE coalesce('a step was issued in ' || _time(issue_us)
-        || ', the queue never full', 'the device waits for the host, whose pace was uneven, and no queue was full') END AS reason,
+        AND NOT coalesce(device_method IS DISTINCT FROM 'profile' AND wall_us_low > 1.10 * device_us_high, false) AS fired,
+    CASE
+        WHEN fired THEN _fact(reasons, 'issue_us')
+        WHEN issue_us IS NULL THEN 'the device waits for the host, whose pace was uneven, and no queue was full'
+        ELSE 'a step was issued in ' || _time(issue_us) || ', the queue never full'
+    END AS reason,
     'The step has no issue time of its own, because the launch queue fills while it is issued'
         || coalesce(' (kernels a step: ' || _number(launches) || ')', '')
         || coalesce('; all in all it takes ' || _time(wall_us), '') || '.' AS sentence,
