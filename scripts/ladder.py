@@ -48,12 +48,17 @@ def _head(connection: duckdb.DuckDBPyConnection) -> str:
     ((runs, points, failed),) = connection.execute(
         "SELECT count(*), count(DISTINCT point_id), count(*) FILTER (status <> 'ok') FROM runs"
     ).fetchall()
+    ((uneven,),) = connection.execute(
+        "SELECT count(*) FROM points WHERE issue_us IS NULL AND starts_with(_fact(reasons, 'issue_us'), 'queue-full')"
+    ).fetchall()
     return (
         f"# The ladder on an {name}\n\n"
         f"{points:,} points in {runs:,} runs, {failed} of them not ok; torch {torch}; host {hosts}. "
         "Measured by the parts of `sh scripts/ladder.sh`, but for eight quick points of `shape_sequence` (sizes 256 "
         "and 4,096) that were measured by themselves; "
-        "written by `python scripts/ladder.py docs/results/h200_ladder`.\n\n"
+        "written by `python scripts/ladder.py docs/results/h200_ladder`. "
+        f"At {uneven} points the issue time is unknown: the runner of that day could take an uneven host for a full "
+        "launch queue.\n\n"
         "![where the eager series in bf16 stop being overhead-bound](../../pictures/h200-ladder.png)\n"
     )
 
