@@ -227,24 +227,39 @@ def _settings_apart(cells: Cells) -> tuple[Mapping[str, Sequence[str]], Cells]:
     A workload with a dozen settings would fill the table with what tells no row from another. The column goes where
     nothing is left of it.
     """
-    named = dict(cells)
-    if not {"workload", "settings"} <= named.keys():
+    place, owners, given = _words(dict(cells))
+    if place is None:
         return {}, cells
     rows: dict[str, list[list[str]]] = defaultdict(list)
-    for workload, text in zip(named["workload"], named["settings"], strict=True):
-        rows[workload].append(SETTING.findall(text) if text != MISSING else [])
+    for owner, words in zip(owners, given, strict=True):
+        rows[owner].append(words)
     shared = {
-        workload: [word for word in each[0] if all(word in other for other in each)]
-        for workload, each in rows.items()
+        owner: [word for word in each[0] if _is_setting(word, place) and all(word in other for other in each)]
+        for owner, each in rows.items()
         if len(each) > 1
     }
     left = [
-        " ".join(word for word in SETTING.findall(text) if word not in shared.get(workload, ())) or MISSING
-        for workload, text in zip(named["workload"], named["settings"], strict=True)
+        " ".join(word for word in words if word not in shared.get(owner, ())) or MISSING
+        for owner, words in zip(owners, given, strict=True)
     ]
-    kept = [(column, left if column == "settings" else texts) for column, texts in cells]
-    told = {workload: words for workload, words in shared.items() if words}
-    return told, kept if set(left) != {MISSING} else [each for each in kept if each[0] != "settings"]
+    kept = [(column, left if column == place else texts) for column, texts in cells]
+    told = {owner: words for owner, words in shared.items() if words}
+    return told, kept if set(left) != {MISSING} else [each for each in kept if each[0] != place]
+
+
+def _words(named: Mapping[str, Sequence[str]]) -> tuple[str | None, Sequence[str], Sequence[list[str]]]:
+    """The column that tells settings, and of each row the workload and the column's words: `settings` beside
+    `workload`, or `point`, which begins with it. None where there is neither."""
+    place = "settings" if {"workload", "settings"} <= named.keys() else "point" if "point" in named else None
+    if place is None:
+        return None, (), ()
+    words = [SETTING.findall(text) if text != MISSING else [] for text in named[place]]
+    return place, named["workload"] if place == "settings" else [each[0] if each else "" for each in words], words
+
+
+def _is_setting(word: str, place: str) -> bool:
+    """Whether a word of the column sets something: in `point`, `size=8` and `fp32` name it."""
+    return place == "settings" or word.lstrip("'").startswith("workload.")
 
 
 def _draw_records(cells: Cells, console: Console) -> None:

@@ -154,6 +154,23 @@ def test_settings_that_a_workload_shares_are_said_once() -> None:
     assert all(word in told for word in ("optimizer=adam", "optimizer=sgd", "kind=rms"))
 
 
+def test_settings_in_the_words_of_a_point_are_said_once() -> None:
+    """What names the point stays in its row, and so does all of a workload's only row."""
+    terminal = Terminal()
+    rows = [
+        ("train size=8 workload.layers=2 workload.impl=loop", "compile"),
+        ("train size=8 workload.layers=2 workload.impl=fused", "compile"),
+        ("norm size=8 workload.kind=rms", "graph"),
+        (None, "none"),
+    ]
+    write_table(["point", "cure"], iter(rows), terminal)
+    first, *table = terminal.getvalue().splitlines()
+    assert first == "in every row of train: workload.layers=2"
+    drawn = "\n".join(table)
+    assert "layers" not in drawn and "train size=8 workload.impl=loop" in drawn
+    assert "norm size=8 workload.kind=rms" in drawn
+
+
 def test_settings_alike_in_all_rows_leave_no_column() -> None:
     """Nothing of the column is left where every workload shares all of them."""
     terminal = Terminal()
