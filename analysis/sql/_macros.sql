@@ -181,3 +181,18 @@ CREATE MACRO _own_bytes(peak_bytes, holders, compile, device) AS CASE
     WHEN json_type(holders) = 'OBJECT' AND (device = 'cpu' OR compile NOT IN ('reduce-overhead', 'max-autotune'))
         THEN peak_bytes - coalesce(TRY_CAST(json_extract_string(holders, '/other') AS BIGINT), 0)
 END;
+
+-- One row a workload and set of further axes of a relation, and way to the same result: what is chosen there, its place
+-- among the choices (behind them where it is none of them), and what the further axes say besides.
+CREATE MACRO _chosen_ways(relation) AS TABLE (
+    SELECT
+        workload, params, w.setting, w.is_exact,
+        _chosen(params, w.setting) AS chosen,
+        coalesce(list_position(w.choices, chosen), 1 + len(w.choices)) AS plainness,
+        _canonical(json_merge_patch(
+            params, json_object(w.setting, NULL, 'schedule', NULL, 'static_inputs', NULL)
+        )) AS others
+    FROM (SELECT DISTINCT workload, params FROM query_table(relation))
+    CROSS JOIN (SELECT unnest(_ways()) AS w)
+    WHERE _is_way(w, workload, params)
+);

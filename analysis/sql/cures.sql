@@ -68,24 +68,15 @@ WITH facts AS (
     WHERE (b.status = 'ok' OR is_oom AND b.warmup <> 'false') AND b.workload <> 'noop'
         AND coalesce(p.source, 'sweep') <> 'import'
 ),
-ways AS ( -- the ways to the same result that the further axes choose, and what else they say, once for each set of them
-    SELECT
-        workload, params, w.setting, w.is_exact,
-        _chosen(params, w.setting) AS chosen,
-        list_position(w.choices, chosen) AS plainness,
-        _canonical(json_merge_patch(json_merge_patch(params, json_object(w.setting, NULL)),
-            '{"schedule": null, "static_inputs": null, "l2": null}')) AS others
-    FROM (SELECT DISTINCT workload, params FROM facts)
-    CROSS JOIN (SELECT unnest(_ways()) AS w)
-    WHERE _is_way(w, workload, params)
-),
 varied AS (
     SELECT *, false AS is_way, unnest(['compile', 'batch', 'dtype', 'l2', 'workload', 'warmup']) AS setting
     FROM facts
     UNION ALL BY NAME
-    SELECT f.* REPLACE (w.others AS others), true AS is_way, w.setting, w.chosen, w.plainness, w.is_exact
+    SELECT
+        f.* REPLACE (_canonical(json_merge_patch(w.others, '{"l2": null}')) AS others),
+        true AS is_way, w.setting, w.chosen, w.plainness, w.is_exact
     FROM facts AS f
-    JOIN ways AS w USING (workload, params)
+    JOIN _chosen_ways('bounds') AS w USING (workload, params)
 ),
 settings AS (
     SELECT

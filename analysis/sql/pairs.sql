@@ -13,17 +13,6 @@ WITH further AS ( -- what the further axes say, once for each set of them
         coalesce(_fact(params, 'static_inputs'), 'false') AS inputs
     FROM (SELECT DISTINCT params FROM bounds)
 ),
-ways AS ( -- the ways to the same result that they choose, and what else they say
-    SELECT
-        workload, params, w.setting, w.is_exact,
-        _chosen(params, w.setting) AS chosen,
-        coalesce(list_position(w.choices, chosen), 1 + len(w.choices)) AS plainness,
-        _canonical(json_merge_patch(json_merge_patch(params, json_object(w.setting, NULL)),
-            '{"schedule": null, "static_inputs": null}')) AS others
-    FROM (SELECT DISTINCT workload, params FROM bounds)
-    CROSS JOIN (SELECT unnest(_ways()) AS w)
-    WHERE _is_way(w, workload, params)
-),
 described AS (
     SELECT
         environment_id,
@@ -91,7 +80,7 @@ varied AS (
         ),
         'setting' AS kind, w.setting, w.chosen, w.plainness, w.is_exact
     FROM facts AS f
-    JOIN ways AS w USING (workload, params)
+    JOIN _chosen_ways('bounds') AS w USING (workload, params)
 ),
 sides AS (
     SELECT
